@@ -1,5 +1,5 @@
-// `background` and `pressure` in a page that another one hides, and on a machine that says it has too much to do. By puppeteer: what
-// Playwright drives believes that it is in front.
+// Tests of the options `background` and `pressure`, in a page that another page hides and on a machine that reports CPU pressure. They use
+// puppeteer, since pages that Playwright controls always count as visible.
 import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

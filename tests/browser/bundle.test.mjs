@@ -1,4 +1,4 @@
-// A page that carries its model (`bq4 bundle`), opened from the disk in every browser: it answers, and asks for nothing.
+// Tests of single-file pages (`bq4 bundle`), opened from a disk in every browser: they reply and send no requests.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';

@@ -1,5 +1,5 @@
-// The package as it is installed, in pages that bundlers make of it: no plugin, and no setting that it needs; with esbuild and Rollup,
-// which leave addresses as they are, by the recipe of docs/guides/bundlers.md, and without it an error that says so.
+// Tests of the installed package in pages built by bundlers, without plugins and unnecessary settings. esbuild and Rollup do not rewrite
+// addresses: they need the recipe of docs/guides/bundlers.md, and without it the error names the cause.
 import assert from 'node:assert/strict';
 import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -1,4 +1,4 @@
-// `connect()` in a page, to a `bq4 serve` of another origin: its replies, and why it can't be reached.
+// Tests of `connect()` in a page, with a `bq4 serve` of another origin: replies, and errors that name why the server cannot be reached.
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { join } from 'node:path';

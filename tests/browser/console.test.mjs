@@ -1,4 +1,4 @@
-// What fails a test of pages: a file of tests is run, some of whose pages throw, reject or break their policy.
+// Tests of the detection of page errors: a test file is run whose pages throw, reject or violate their policy.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';

@@ -1,5 +1,5 @@
-// Loaded and closed twenty times in Chromium, with threads, cache and pages: memory, workers, open files and storage are
-// back where they were.
+// Tests of twenty loads and closes in Chromium, with threads, cache and paging: memory, workers, open files and storage are the same
+// afterwards.
 import assert from 'node:assert/strict';
 import { existsSync, readFileSync } from 'node:fs';
 import { after, before, test } from 'node:test';

@@ -1,5 +1,5 @@
-// The demo in every browser: it loads, a reply streams, a file that is no model is refused, nothing complains.
-// What a person does with it in detail is in chat.test.mjs, in Chromium.
+// Tests of the demo in every browser: it loads, streams a reply, refuses an invalid file and reports no errors. chat.test.mjs tests all
+// functions, in Chromium.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { BROWSERS } from './browsers.mjs';

@@ -1,5 +1,5 @@
-// Dictation in the demo: only where the browser recognises speech on the device. No browser here does, so a class of the shape of the
-// Web Speech API stands in for the recognition, and for nothing else; what is "spoken" comes from the test.
+// Tests of dictation in the demo, which requires speech recognition on the device. The tested browsers do not have it, so a class with the
+// interface of the Web Speech API replaces the recognition; the test supplies the text.
 import assert from 'node:assert/strict';
 import axe from 'axe-core';
 import { test } from 'node:test';

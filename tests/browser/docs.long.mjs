@@ -1,5 +1,5 @@
-// What `npm run site` makes, in a folder of a plain host: every link leads somewhere, every document can be read on a narrow screen
-// without a script, and an example runs.
+// Tests of the output of `npm run site` on a simple host: every link has a target, every document is readable on a narrow screen without
+// scripts, and an example runs.
 import assert from 'node:assert/strict';
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { dirname, join, normalize, relative, sep } from 'node:path';

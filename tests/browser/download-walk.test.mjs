@@ -1,4 +1,5 @@
-// What a person does while a model is downloaded, or before another is in use: deletes it, pauses it, chooses it in the list, another one, sends a message.
+// Tests of user actions in the demo during a download and before a switch of the model: deleting, pausing, selecting another model, sending
+// a message.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { until } from '../waiting.mjs';

@@ -1,4 +1,4 @@
-// Models that are downloaded while the built-in one answers: the first screen's offers, Hugging Face by name, a reload amid it.
+// Tests of downloads in the demo while the built-in model replies: offers of the first screen, Hugging Face by name, reloads.
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';

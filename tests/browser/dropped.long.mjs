@@ -1,4 +1,4 @@
-// What people have of a model is several files: a Hugging Face folder, or a GGUF file in parts, dropped on the demo or chosen in it.
+// Tests of models in several files that are dropped on the demo or selected: Hugging Face folders and GGUF files in parts.
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';

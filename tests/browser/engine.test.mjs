@@ -1,4 +1,4 @@
-// The engine in every browser: the ids of an independent forward pass, and the bits of Node.
+// Tests of the engine in every browser: tokens of an independent forward pass, and the same bits as in Node.
 import assert from 'node:assert/strict';
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -1,4 +1,4 @@
-// The pages of examples/, as somebody opens them: each does what it is for.
+// Tests of the pages of examples/: each one performs its task.
 import assert from 'node:assert/strict';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,4 +1,4 @@
-// A folder in Hugging Face's layout, chosen in a page: it is converted there and answers as the one that Node converted.
+// Tests of a folder in Hugging Face's layout that is selected in a page: its conversion in the page gives the same replies as in Node.
 import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

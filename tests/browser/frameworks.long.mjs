@@ -1,5 +1,5 @@
-// The package as it is installed, in Parcel, Next on both sides, an extension of Chromium;
-// by the recipes of docs/guides/bundlers.md.
+// Tests of the installed package in Parcel, in Next on client and server, and in an extension of Chromium, with the recipes of
+// docs/guides/bundlers.md.
 import assert from 'node:assert/strict';
 import { execFile, spawn } from 'node:child_process';
 import { cpSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';

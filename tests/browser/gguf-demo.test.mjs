@@ -1,4 +1,4 @@
-// A GGUF that people have, dropped on the demo in every browser: it answers.
+// Tests of a GGUF file that is dropped on the demo, in every browser.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { NO_REAL_MODEL, realModel } from '../../tools/setup/models.mjs';

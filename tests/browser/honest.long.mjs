@@ -1,4 +1,5 @@
-// What the demo says is so, in every browser: of memory, of a download, of now and of before, in words of one kind.
+// Tests of the information that the demo shows, in every browser: memory, downloads and figures are correct and current, and terms are
+// uniform.
 import assert from 'node:assert/strict';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -1,4 +1,4 @@
-// The demo as an installed app: Chromium's own judgement of it, and what other apps share with it.
+// Tests of the demo as an installed app: Chromium's criteria for installation, and links that other apps share with it.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { waitUntilOffline, newPage, oneHost, openDemo, ready, texts, ui } from './site.mjs';

@@ -1,5 +1,5 @@
-// A model from a link in the demo: its plan, what is kept of it, links that fail, and a tab that died while it loaded one.
-// Downloads beside a conversation, paused, cancelled and resumed, are in downloads.test.mjs.
+// Tests of models from links in the demo: the plan, storage, links that fail, and a tab that crashed while loading. downloads.test.mjs
+// tests downloads during a conversation.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { failOnFaults } from './console.mjs';

@@ -1,5 +1,5 @@
-// A model of the 135M shape in the browser: the heap is what was planned and little more than weights and KV cache,
-// and the whole context can be used. And a browser that has no more memory to give.
+// Tests of the memory of a model with the 135M shape in a browser: the heap equals the plan, is little more than weights and KV cache, and
+// the complete context can be used. Also tests a browser that provides no more memory.
 import assert from 'node:assert/strict';
 import { existsSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,4 +1,4 @@
-// A question and its answer as a picture: what is drawn, where lines end in scripts of every kind, and how the picture leaves the page.
+// Tests of the picture of a question and its answer: its content, line breaks in all kinds of scripts, and how it is shared.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { chromiumFirst, oneSite } from './every.mjs';

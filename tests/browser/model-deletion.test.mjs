@@ -1,5 +1,5 @@
-// A model is deleted in the demo's list of models: it is gone from the list at once, Undo brings it back without a download, and its
-// files go when the notice does, when the page is hidden, or at the next visit.
+// Tests of deleting a model in the demo's list: it disappears from the list immediately, Undo restores it without a download, and its files
+// are deleted when the notice disappears, when the page is hidden, or at the next visit.
 import assert from 'node:assert/strict';
 import axe from 'axe-core';
 import { test } from 'node:test';

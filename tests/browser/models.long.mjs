@@ -1,4 +1,4 @@
-// Models in the demo: what is waited for is said, a chat format is chosen and remembered, a file comes back after a reload.
+// Tests of models in the demo: progress is shown, a chat format can be selected and is stored, a file is loaded again after a reload.
 import assert from 'node:assert/strict';
 import axe from 'axe-core';
 import { readFileSync } from 'node:fs';

@@ -1,4 +1,4 @@
-// Modules that are loaded on demand, over a connection that breaks just then: an error that says so, and no half engine.
+// Tests of modules that are loaded on demand while the connection fails: the error names the cause, and no partial engine remains.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { chromiumFirst, oneSite } from './every.mjs';

@@ -1,5 +1,5 @@
-// What is offered: what it is and takes is said before the download, then it answers and stays. Another file at its address is
-// refused: nothing of it stays, and the page goes on with the model it has. A file of this machine stands for the one elsewhere.
+// Tests of offered models: the properties are shown before the download; then the model replies and stays stored. A different file at the
+// address is refused, nothing of it is stored, and the page continues with its model. A local file replaces the real one.
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';

@@ -1,4 +1,4 @@
-// Once loaded, the demo needs no network, and no particular host.
+// Tests of the demo without a network after a first visit, and on different hosts.
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';

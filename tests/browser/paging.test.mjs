@@ -1,6 +1,6 @@
-// Models larger than their budget from the browser's own storage: the same tokens in every browser, isolated (the
-// reading worker writes into the shared heap) or not (it sends buffers), and a file that is taken away meanwhile; of a GGUF
-// file its repacked copy is read.
+// Tests of models that exceed their budget, read from the storage of each browser: the same tokens on isolated pages (the reading worker
+// writes into the shared heap) and on others (it sends buffers), and a file that is removed meanwhile. Of a GGUF file the repacked copy is
+// read.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { randomGguf, SMALL } from '../js/gguf-writer.mjs';

@@ -1,4 +1,4 @@
-// The demo measures the perplexity of a text: the figures of `bq4 perplexity`, nothing loaded before it is asked for.
+// Tests of perplexity in the demo: the same figures as `bq4 perplexity`, and code that is loaded on demand only.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';

@@ -1,5 +1,5 @@
-// What a person meets in the demo, in every browser: waiting for a model and for a long prompt, a model without a form for
-// its chat, a model that comes back after a reload, a network that goes away, the keyboard, a screen reader, two tabs, the looks.
+// Tests of the use of the demo, in every browser: waiting for a model and for a long prompt, a model without a chat format, a model that is
+// loaded again after a reload, no network, keyboard, screen readers, two tabs, appearance.
 import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -1,5 +1,5 @@
-// The main states of the demo look as docs/screenshots keeps them: pixel by pixel with the fonts that those were taken
-// with, by which parts there are with others. Where a picture differs, build/screenshots/difference has it.
+// Compares the main states of the demo with docs/screenshots: pixels with the same fonts, otherwise the visible parts. For each difference,
+// build/screenshots/difference contains a picture.
 import assert from 'node:assert/strict';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,4 +1,4 @@
-// `bq4/prompt-api` in browsers: a page that uses `LanguageModel` as Chrome's own, with the DOM's events and exceptions.
+// Tests of `bq4/prompt-api` in browsers: a page that uses `LanguageModel` like Chrome's own, with events and exceptions of the DOM.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { chromiumFirst, oneSite } from './every.mjs';

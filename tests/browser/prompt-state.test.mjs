@@ -1,4 +1,4 @@
-// A visitor's first reply by a prompt state: one read of it, and nothing of what it holds is computed in the page.
+// Tests of a visitor's first reply with a prompt cache: the file is read once, and none of its tokens is computed in the page.
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';

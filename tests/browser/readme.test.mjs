@@ -1,4 +1,5 @@
-// The first page of docs/guides/first-chat.md on a host with the headers of docs/guides/hosting.md: it runs, and what a browser transfers for it.
+// Tests of the first page of docs/guides/first-chat.md on a host with the headers of docs/guides/hosting.md: it runs, and its transferred
+// bytes are limited.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';

@@ -1,4 +1,4 @@
-// Receipts of a real model, SmolLM2's GGUF file: what Node has computed each browser computes again, and the other way round.
+// Tests of receipts with a real model, SmolLM2's GGUF file: each browser reproduces the receipt of Node, and Node those of browsers.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createEngine, fromFile } from '../../js/node.js';

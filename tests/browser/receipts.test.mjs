@@ -1,4 +1,4 @@
-// Receipts in browsers: what Node has computed, each computes again, and the other way round.
+// Tests of receipts in browsers: each browser reproduces the receipt of Node, and Node those of browsers.
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';

@@ -1,6 +1,6 @@
-// A model that was stored in one start of WebKitGTK is there in the next. Its driver can't show that: a browser under it is a
-// private window, whose profile ends with it. So the browser is started as a person does, and its page reports by itself.
-// (Chromium's restarts, with kill -9 in the middle of a download, are in cached.test.mjs.)
+// Tests that a model stored in one start of WebKitGTK is found in the next. Browsers started by its driver are private windows, whose
+// profile is deleted at the end. So the browser is started without a driver, and its page reports by requests. cached.test.mjs tests
+// restarts of Chromium, also with kill -9 during a download.
 import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

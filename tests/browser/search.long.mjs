@@ -1,5 +1,5 @@
-// The search page with the real all-MiniLM-L6-v2: texts are found by what they mean, the nearest sentence is marked, what is about
-// something else isn't shown, and a reload has both the model and the texts.
+// Tests of the search page with the real all-MiniLM-L6-v2: texts are found by meaning, the nearest sentence is marked, unrelated texts are
+// not shown, and a reload keeps model and texts.
 import assert from 'node:assert/strict';
 import axe from 'axe-core';
 import { execFileSync } from 'node:child_process';

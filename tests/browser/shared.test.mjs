@@ -1,5 +1,5 @@
-// One engine for all tabs, in browsers. A tab is a frame, in every browser: a document of its own, whose locks, channels and workers
-// go with it. In Chromium tabs are pages, too, which crash and hang.
+// Tests of one engine for all tabs in browsers. Frames replace tabs in every browser: each is a document whose locks, channels and workers
+// end with it. In Chromium, pages that crash and hang are tested too.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { tinyModel } from '../js/fixture.mjs';

@@ -1,4 +1,4 @@
-// The store in Chromium: the contract on each backend, then what only a real browser can do to it.
+// Tests of the store in Chromium: the contract of each backend, then events that only a real browser can cause.
 import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

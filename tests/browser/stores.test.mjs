@@ -1,5 +1,5 @@
-// The store and engines with a cache in every browser, in the best place each of them has. What only a driver of Chromium
-// can do to them (quota, clearing, killing) is in store.test.mjs and cached.test.mjs.
+// Tests of the store and of engines with a cache in every browser, with its best backend. store.test.mjs and cached.test.mjs contain tests
+// that need a driver of Chromium (quota, clearing, killing).
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { tinyModel } from '../js/fixture.mjs';

@@ -1,6 +1,5 @@
-// The suites of tests/js over every engine, in every browser, as any host serves a page; those of engines in a worker once
-// more on an isolated page, where threads can share memory. The servers that the suites read from are of another origin and
-// answer nothing but GET.
+// Runs the suites of tests/js for every engine in every browser, on pages of a usual host; those of engines in a worker also run on an
+// isolated page, where threads can share memory. The servers of the suites are of another origin and accept GET only.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { BROWSERS } from './browsers.mjs';

@@ -1,4 +1,5 @@
-// The demo changes its model: where memory is tight the old one is freed before a weight of the other is asked for, else it stays until that is there.
+// Tests of switching models in the demo: if memory is short, the old model is freed before the new one is loaded, otherwise it stays until
+// the new one is ready.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { tinyModel } from '../js/fixture.mjs';

@@ -1,4 +1,4 @@
-// Talking in every browser: conversations, their list and their branches, Markdown, settings of each.
+// Tests of conversations in the demo, in every browser: list, branches, Markdown, settings of each conversation.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { everyBrowser, oneSite } from './every.mjs';

@@ -1,4 +1,4 @@
-// Threads in browsers, where the page is cross-origin isolated, and workers without shared memory elsewhere: the same bits on any number.
+// Tests of threads in browsers on isolated pages, and of workers without shared memory on others: the bits are the same for any number.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { BROWSERS } from './browsers.mjs';

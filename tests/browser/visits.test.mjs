@@ -1,5 +1,5 @@
-// What a first visit of the demo asks for, of the site that is made and of the sources. How long that takes over a slow
-// line, tools/bench/visits.mjs measures.
+// Tests of the requests of a first visit of the demo, from the site and from the sources. tools/bench/visits.mjs measures its duration over
+// a slow connection.
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';

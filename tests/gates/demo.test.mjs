@@ -1,4 +1,4 @@
-// What the demo's own scripts may weigh.
+// Tests of the size of the demo's own scripts.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { DEMO_LIMIT, demoScriptSizes } from '../../tools/size.mjs';

@@ -1,4 +1,4 @@
-// The package publishes the hash of each module.
+// Tests that the package contains the hash of each module.
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import test from 'node:test';

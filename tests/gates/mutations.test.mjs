@@ -1,4 +1,4 @@
-// Each fault of tests/mutations/list.mjs can be made: its text stands once in its file, and the tests that should fail exist.
+// Tests of tests/mutations/list.mjs: the text of each fault occurs once in its file, and the listed tests exist.
 import assert from 'node:assert/strict';
 import { existsSync, readFileSync } from 'node:fs';
 import test from 'node:test';

@@ -1,5 +1,6 @@
-// Names of variables, parameters, functions and classes are nouns for values and verbs with an object for actions. These names say nothing
-// of what they hold; the field's word for it is in docs/GLOSSARY.md. Properties are free, since some are the words of other interfaces.
+// Tests of names of variables, parameters, functions and classes, which are nouns for values and verbs with an object for actions. The
+// forbidden names do not describe their content; docs/GLOSSARY.md has the standard terms. Properties are not checked, since some are names
+// of other interfaces.
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,5 +1,5 @@
-// What c/ may ask of the system: nothing but memory and string functions. So no libm (its results
-// differ between platforms), no allocation, no files, no clocks, no exit; and no variables of its own.
+// Tests of the system functions that c/ uses: only memory and string functions. So there is no libm (its results differ between platforms),
+// no allocation, no files, no clocks, no exit, and no global variables.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { readdirSync } from 'node:fs';

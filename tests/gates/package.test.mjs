@@ -1,4 +1,4 @@
-// The documents of the package lead to nothing that is only in the repository: that has no address to which a link could go.
+// Tests of links in the documents of the package: none of them leads to a file that only the repository has.
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { dirname, posix } from 'node:path';

@@ -1,4 +1,5 @@
-// Receipts in the native build, which has other kernels, another compiler and real threads: the tokens that the modules gave.
+// Tests of receipts in the native build, which has other kernels, another compiler and real threads: it computes the same tokens as the
+// modules.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';

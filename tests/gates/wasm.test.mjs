@@ -1,5 +1,4 @@
-// What every shipped module must keep: its size, its borders, and no instruction whose result
-// depends on the machine.
+// Tests of each shipped module: its size, its imports and exports, and that no instruction has a result that depends on the machine.
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import test from 'node:test';

@@ -1,5 +1,5 @@
-// The ABI exists three times: in C (web/border.h), as a list for the linker (web/exports.txt) and as data
-// for JavaScript (js/wasm/abi.js). They must agree to the byte.
+// Tests of the ABI, which is defined in three places: in C (web/border.h), as a list for the linker (web/exports.txt) and as data for
+// JavaScript (js/wasm/abi.js). The three must agree to the byte.
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';

@@ -1,5 +1,5 @@
-// Finer activations: what they are for, on a real model, and where they are what one gets. That their bits are the same everywhere,
-// golden.test.mjs and the C tests show.
+// Tests of activations with 16 bits: their effect on a real model, and the cases in which they are the default. golden.test.mjs and the C
+// tests compare their bits.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { test } from 'node:test';

@@ -1,5 +1,5 @@
-// LoRA adapters: files of PEFT and llama.cpp (tests/golden/make_adapters.py) have the logits of PEFT's merged models; sessions of one model
-// use different adapters, or none; invalid ones are refused by name.
+// Tests of LoRA adapters: files of PEFT and llama.cpp (tests/golden/make_adapters.py) have the logits of PEFT's merged models; sessions of
+// one model use different adapters, or none; invalid ones are refused by name.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';

@@ -1,4 +1,4 @@
-// `bq4/ai-sdk` by Vercel's AI SDK itself.
+// Tests of `bq4/ai-sdk` with Vercel's AI SDK.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { fileURLToPath } from 'node:url';

@@ -1,5 +1,5 @@
-// docs/reference has everything that is public: each name that an entry exports, each method, option, field of a result and error code
-// stands as code in a page of its object, and each row of a table of options or errors is one that exists.
+// Tests of docs/reference: each exported name, method, option, field of a result and error code is listed as code on the page of its
+// object, and each row of a table of options or errors exists in the code.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';

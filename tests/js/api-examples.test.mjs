@@ -1,4 +1,4 @@
-// The examples of docs/reference and docs/guides that run in Node, unchanged. Addresses are those of a test server; `model` is the bundled
+// Runs the unchanged examples of docs/reference and docs/guides for Node. Addresses are those of a test server; `model` is the bundled
 // model.
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';

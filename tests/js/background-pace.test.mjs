@@ -1,4 +1,4 @@
-// Polite generation: pause, resume, pace, deadline, a cap of the rate. What counts is what is computed, never how long it takes.
+// Tests of pause, resume, pace, deadline and maxTokensPerSecond. They count computed work units and measure no time.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Worker } from 'node:worker_threads';

@@ -1,4 +1,4 @@
-// What the benchmarks make with Python: model files for peers, and plots. Its packages are installed the first time.
+// Tests of the Python programs of the benchmarks: model files for peers, and plots. Their packages are installed at the first run.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';

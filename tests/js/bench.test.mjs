@@ -1,4 +1,4 @@
-// The parts of the benchmarks that need no clock: medians, rounds that can be stopped, ratios, the report.
+// Tests of the benchmarks without a clock: medians, rounds that can be interrupted, ratios, the report.
 import assert from 'node:assert/strict';
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

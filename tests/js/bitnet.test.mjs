@@ -1,5 +1,5 @@
-// BitNet b1.58: ternary weights of checkpoints before they are made ternary, packed in bytes, and in GGUF files; how far activations of
-// 8 bits with a scale for each block are from BitNet's own, of a scale for each token; what is refused by name.
+// Tests of BitNet b1.58: ternary weights in unrounded checkpoints, packed in bytes and in GGUF files; the difference between activations of
+// 8 bits with a scale per block and those of BitNet with a scale per token; and refused files.
 import assert from 'node:assert/strict';
 import { copyFileSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,4 +1,4 @@
-// Reads of Blobs that a browser leaves without an answer.
+// Tests of reads of Blobs to which a browser does not respond.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { readBlob } from '../../js/shared/blob-bytes.js';

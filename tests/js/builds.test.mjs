@@ -1,5 +1,5 @@
-// Which of the builds runs: by a measurement of their dot products, and by what they compute. The modules are real ones,
-// some of them changed in a byte, and stand-ins for the probe that are slow on purpose.
+// Tests of the choice of a build, by a measurement of dot products and by a self-test. The modules are real, some with a changed byte;
+// replacements of the probe are slow on purpose.
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';

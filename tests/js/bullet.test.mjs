@@ -1,4 +1,5 @@
-// .bullet files: written and read as a program in Python does that knows docs/FORMAT.md alone; whatever bytes are read, an error has a code.
+// Tests of .bullet files: JavaScript and an independent program in Python, written from docs/FORMAT.md, read and write the same files; each
+// error has a code.
 import assert from 'node:assert/strict';
 import { execFileSync, spawnSync } from 'node:child_process';
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';

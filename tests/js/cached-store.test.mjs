@@ -1,4 +1,5 @@
-// Engines with the real store, in a folder: loaded once, then there; damaged, shared, listed, deleted.
+// Tests of engines with a real store in a folder: files are loaded once, then read from the store; damaged, shared, listed and deleted
+// files.
 import assert from 'node:assert/strict';
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

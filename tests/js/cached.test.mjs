@@ -1,4 +1,4 @@
-// Loading with a cache: what is there is not fetched, what is damaged there is, and no trouble of it fails a load.
+// Tests of loading with a cache: cached bytes are not fetched, damaged ones are, and no problem of the cache fails a load.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createEngine, fromUrl } from '../../js/node.js';

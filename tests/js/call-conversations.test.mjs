@@ -1,4 +1,5 @@
-// Conversations with calls, in every form of template: integers that doubles can't hold, results without calls, arguments that are nested deep.
+// Tests of conversations with calls, in every form of template: integers beyond the precision of doubles, results without calls, deeply
+// nested arguments.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { createEngine, fromBytes } from '../../js/node.js';

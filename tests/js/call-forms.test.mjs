@@ -1,5 +1,5 @@
-// Calls as OLMo 3, Llama 3.2 and 4 (lists in Python) and InternLM2 write them: read from whole replies and from streams, with marks that are tokens and with
-// marks that are spelled; and in the prompt of the next turn in a form that the model could have written.
+// Tests of calls in the forms of OLMo 3, Llama 3.2 and 4 (lists in Python) and InternLM2. They are parsed from complete replies and from
+// streams, with marks that are tokens or texts, and written to the next prompt in a form that the model can generate.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { createEngine, fromBytes } from '../../js/node.js';

@@ -1,4 +1,5 @@
-// Arguments of calls in the notations of LFM2 (Python) and Gemma 4: random schemas beside ajv, and what is written beside Python's own reader.
+// Tests of arguments in the notations of LFM2 (Python) and Gemma 4: random schemas are compared with ajv, and texts with Python's own
+// parser.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { describe, test } from 'node:test';

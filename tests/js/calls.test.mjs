@@ -1,4 +1,4 @@
-// Calls with wrong options, objects made as their parent closes, ports that end: what must leave nothing behind.
+// Tests of calls with invalid options, objects that are created while their parent closes, and ports that end: nothing is left allocated.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { test } from 'node:test';

@@ -1,4 +1,4 @@
-// Conversations, in front of both engines.
+// Tests of chats with both engines.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { createEngine } from '../../js/node.js';

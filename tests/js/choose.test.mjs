@@ -1,4 +1,5 @@
-// How likely given answers are: the products of what the model finds of each token, however the tokens were computed.
+// Tests of the probabilities of given answers: they are products of the model's probabilities of each token, however the tokens are
+// computed.
 import assert from 'node:assert/strict';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -1,5 +1,5 @@
-// Heads: the regression is scikit-learn's, blocks are those of the C encoder, bad files are refused, and what comes with the
-// package says what a reader would say.
+// Tests of classifiers: the regression equals scikit-learn's, blocks equal those of the C encoder, invalid files are refused, and the
+// classifiers of the package assign plausible labels.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';

@@ -1,4 +1,4 @@
-// A share of the head, by clusters, through the public interface. What is computed, and its bits, tests/c/test_clusters.c compares.
+// Tests of the clustered LM head with the public interface. tests/c/test_clusters.c compares its results.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createEngine, fromBytes } from '../../js/node.js';

@@ -1,4 +1,4 @@
-// v1 files and their companions: found beside the file, or named; wrong ones refused.
+// Tests of v1 files and their companions, which are found next to the file or given by name; invalid ones are refused.
 import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

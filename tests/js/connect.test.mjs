@@ -1,4 +1,4 @@
-// `connect()`: a model behind a server, by our own `bq4 serve` and by servers that behave badly.
+// Tests of `connect()`: a model on a server, with `bq4 serve` and with faulty servers.
 import assert from 'node:assert/strict';
 import { createServer } from 'node:http';
 import { after, before, test } from 'node:test';

@@ -1,4 +1,4 @@
-// What becomes of a conversation, or a text, that outgrows its context.
+// Tests of conversations and texts that exceed their context.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createEngine, fromFile } from '../../js/node.js';

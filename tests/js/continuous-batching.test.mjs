@@ -1,4 +1,4 @@
-// Generations at the same time share passes over the weights, and none of their tokens changes.
+// Tests of simultaneous generations: they share batches, and their tokens do not change.
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { after, before, describe, test } from 'node:test';

@@ -1,4 +1,4 @@
-// What the demo reads of files and of its storage: bounded, and what is dropped is said.
+// Tests of the demo's readers of files and of stored data: their sizes are limited, and omitted parts are reported.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { conversationOf, empty, read, save } from '../../demo/storage/local-storage.js';

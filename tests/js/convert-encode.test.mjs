@@ -1,4 +1,4 @@
-// Encoders: JavaScript, C (as wasm) and Python give the same bytes, and errors stay within the format's bound.
+// Tests of the encoders: JavaScript, C (as wasm) and Python write the same bytes, and errors stay within the limit of the format.
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';

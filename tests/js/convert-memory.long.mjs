@@ -1,5 +1,5 @@
-// Converting takes little memory whatever holds the model: files of the 135M shape, whose weights are a hole that reads as zeros
-// and takes no room. Of safetensors see convert.test.mjs.
+// Tests that conversion takes little memory for every input format: files of the 135M shape whose weights are a sparse region, read as
+// zeros. convert.test.mjs tests safetensors.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import {

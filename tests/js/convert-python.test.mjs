@@ -1,4 +1,4 @@
-// The converter and tools/export_bq4.py: two programs, the same bytes.
+// Tests of the converter and tools/export_bq4.py: both programs write the same bytes.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';

@@ -1,4 +1,4 @@
-// The converter: inputs, outputs, refused inputs, and its bounded memory.
+// Tests of the converter: inputs, outputs, refused inputs, and its limited memory.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import {

@@ -1,4 +1,4 @@
-// What a token costs, counted: bytes of weights, allocations, messages. None of this depends on the machine.
+// Tests that count the cost of a token: bytes of weights, allocations, messages. The counts do not depend on the machine.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Worker } from 'node:worker_threads';

@@ -1,5 +1,5 @@
-// Loaded and closed twenty times, with threads, cache and pages: heap, threads, open files and storage are back where
-// they were. Linux tells what a process has; elsewhere there is nobody to count.
+// Tests of twenty loads and closes, with threads, cache and paging: heap, threads, open files and storage are the same afterwards. Only
+// Linux reports the resources of a process; other systems are skipped.
 import assert from 'node:assert/strict';
 import { existsSync, mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

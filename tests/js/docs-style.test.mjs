@@ -1,6 +1,6 @@
-// README.md, docs/guides, docs/reference and the pages beside them are plain: sentences of at most 25 words on average, no cell of a table
-// over 120 characters, no link to a file or heading that isn't there. Paths in the map of the architecture exist, and so do those that code,
-// hints and comments name.
+// Tests of the style of README.md, docs/guides, docs/reference and related pages: sentences of at most 25 words on average, cells of at
+// most 120 characters, no link to a missing file or heading. Paths in the documents of the architecture exist, and so do files and headings
+// that code, hints and comments name.
 import assert from 'node:assert/strict';
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';

@@ -1,5 +1,4 @@
-// From a faulty network to verified weights: every fault of a real HTTP server ends with the same tokens or in a typed error, and no valid
-// byte is fetched twice.
+// Tests of downloads: every fault of a real HTTP server ends with the same tokens or a typed error, and no valid byte is fetched twice.
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { createEngine, fromUrl } from '../../js/node.js';

@@ -1,4 +1,4 @@
-// A small model guesses for a large one: no token changes, the large one takes fewer steps, and the small one reads each token once.
+// Tests of draft models: no token changes, the large model computes fewer steps, and the draft model reads each token once.
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { after, before, describe, test } from 'node:test';

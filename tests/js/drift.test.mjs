@@ -1,4 +1,4 @@
-// Rounding one input after the other: what a text says of products behind matrices that are rounded already.
+// Tests of rounding one input after the other: moments of inputs that follow rounded matrices.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';

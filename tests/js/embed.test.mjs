@@ -1,4 +1,4 @@
-// Vectors of texts: those of transformers' hidden states, the same alone and among others, on every engine.
+// Tests of embeddings: vectors equal those of transformers' hidden states, alone and among others, with every engine.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';

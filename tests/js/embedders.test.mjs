@@ -1,4 +1,4 @@
-// EmbeddingGemma: a folder of sentence-transformers with dense layers behind the pooling and prompts, and the same from GGUF.
+// Tests of EmbeddingGemma: a sentence-transformers folder with prompts and with dense layers after the pooling, and the same model in GGUF.
 import assert from 'node:assert/strict';
 import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

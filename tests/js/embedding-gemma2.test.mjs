@@ -1,5 +1,5 @@
-// EmbeddingGemma 2 as it is published: a folder whose model also sees and hears, which is named as unused; how its vectors are pooled,
-// from both kinds of files; the same bits by every build; no table of per-layer embeddings to page; variants that are refused by name.
+// Tests of the published EmbeddingGemma 2: a folder whose vision and audio parts are named as unused; pooling from both kinds of files; the
+// same bits with every build; no table of per-layer embeddings to page; variants that are refused by name.
 import assert from 'node:assert/strict';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

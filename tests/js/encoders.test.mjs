@@ -1,4 +1,4 @@
-// Encoders other than BERT (embed.test.mjs): the hidden states of transformers, as vectors of a text.
+// Tests of encoders other than BERT (embed.test.mjs): vectors equal the hidden states of transformers.
 import assert from 'node:assert/strict';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -1,4 +1,4 @@
-// One suite over every way to an engine.
+// Runs one suite with every kind of engine.
 import { createEngine } from '../../js/node.js';
 import { connectEngine, createWorkerEngine } from '../../js/index.js';
 import { engineSuite } from './engine-suite.mjs';

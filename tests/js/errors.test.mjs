@@ -1,4 +1,4 @@
-// What errors quote of addresses, names and values: a beginning and an end, however long they are.
+// Tests of addresses, names and values in errors: long ones are shortened to their beginning and end.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { after, before, test } from 'node:test';

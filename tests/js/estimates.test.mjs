@@ -1,5 +1,5 @@
-// What a plan says is within 25 % of what comes: the bytes that are fetched, the memory, what a token reads, and the
-// speed that follows from it. No time is measured here: the rate of the kernels goes in as a number.
+// Tests of estimates of a plan, which are within 25 % of the actual values: fetched bytes, memory, bytes read per token, and the speed. No
+// time is measured: the rate of the kernels is given as a number.
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { expectedSpeed, paceOf } from '../../demo/models/expected-speed.js';

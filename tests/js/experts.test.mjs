@@ -1,4 +1,4 @@
-// Models with experts in the shipped builds: a part of a checkpoint for each expert, quantized, paged.
+// Tests of models with experts in the shipped builds: parts of a checkpoint for each expert, quantized and paged.
 import assert from 'node:assert/strict';
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -1,5 +1,5 @@
-// Families from GGUF files: what llama.cpp's converter makes of the fixtures (tests/golden/make_gguf.py) gives transformers'
-// logits, too. And what config.json files say in older or shorter words than those of the fixtures.
+// Tests of families from GGUF files: files that llama.cpp's converter writes for the fixtures (tests/golden/make_gguf.py) give
+// transformers' logits. Also tests config.json files with older or shorter names than those of the fixtures.
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';

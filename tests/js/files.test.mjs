@@ -1,4 +1,4 @@
-// A folder in Hugging Face's layout as the files that somebody chose or dropped: it runs without being converted before.
+// Tests of a folder in Hugging Face's layout as selected or dropped files: it runs without a separate conversion.
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';

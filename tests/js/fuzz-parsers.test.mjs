@@ -1,5 +1,5 @@
-// Whatever a file, a folder or a request holds: it is read, or refused with a BqError that says why.
-// A failure says the seed of its round: with BQ4_FUZZ_SEED and BQ4_FUZZ_ROUNDS=1 it alone runs again. fuzz-parsers.long.mjs runs more.
+// Tests of parsers with random files, folders and requests: each is read, or refused with a BqError that names the reason. A failure prints
+// the seed of its round, which runs alone with BQ4_FUZZ_SEED and BQ4_FUZZ_ROUNDS=1. fuzz-parsers.long.mjs runs more rounds.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createEngine } from '../../js/node.js';

@@ -1,4 +1,4 @@
-// A generation by itself: its loop, its result, its text stream and its abort, over a source that counts what is computed.
+// Tests of a generation alone: its loop, its result, its text stream and its abort, with a source that counts computed tokens.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Generation } from '../../js/shared/generation.js';

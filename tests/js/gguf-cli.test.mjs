@@ -1,4 +1,4 @@
-// GGUF files on the command line: inspect, convert, run.
+// Tests of GGUF files on the command line: inspect, convert, run.
 import assert from 'node:assert/strict';
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';

@@ -1,4 +1,4 @@
-// Metadata of GGUF files that is of another kind than it should be, or of another length: a typed error or a plan, never a crash; and what is large.
+// Tests of GGUF files whose metadata has wrong types or lengths: a typed error or a plan, never a crash. Also tests large metadata.
 import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';

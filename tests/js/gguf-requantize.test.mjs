@@ -1,4 +1,4 @@
-// GGUF files converted to other types than they have: values, encoding, errors, what is kept, and going on after a kill.
+// Tests of GGUF files that are converted to other types: values, encoding, errors, unchanged parts, and continuation after a kill.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';

@@ -1,4 +1,4 @@
-// Every type of GGUF, repacked for the engine, has the values that PyPI gguf gives it (tests/golden/make_gguf_blocks.py).
+// Tests of every type of GGUF: repacked for the engine, it has the values of PyPI's gguf (tests/golden/make_gguf_blocks.py).
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { after, test } from 'node:test';

@@ -1,4 +1,4 @@
-// GGUF files as they are: what is read of them, what is refused, and that they are the same model as their .bq4.
+// Tests of GGUF files: what is read, what is refused, and that they are the same model as their .bq4 files.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { quantize } from './encode.mjs';

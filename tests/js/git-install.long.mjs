@@ -1,5 +1,5 @@
-// `npm install git+…`: npm clones, runs `prepare` there, which builds everything, and packs; what is installed runs, and its modules are
-// the same bytes as those built here. A checkout's own npm leaves it alone.
+// Tests of `npm install git+…`: npm clones the repository, runs `prepare`, which builds the package, and packs it. The installed package
+// runs, and its modules have the same bytes as those built here. npm in a checkout builds nothing.
 import assert from 'node:assert/strict';
 import { execFile, execFileSync } from 'node:child_process';
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';

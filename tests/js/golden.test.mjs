@@ -1,5 +1,5 @@
-// Whole models against what others computed: NumPy's and transformers' logits, greedy ids, perplexity.
-// Every test runs with every build; results of our own builds are compared bit for bit.
+// Compares complete models with results of other programs: logits of NumPy and transformers, greedy tokens, perplexity. Every test runs
+// with every build; results of the builds are compared bit for bit.
 import assert from 'node:assert/strict';
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

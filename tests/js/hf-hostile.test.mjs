@@ -1,4 +1,4 @@
-// Folders whose headers and configurations hold anything: typed errors, from `convert` and from `inspect`.
+// Tests of folders with arbitrary headers and configurations: `convert` and `inspect` give typed errors.
 import assert from 'node:assert/strict';
 import { cpSync, existsSync, readdirSync, readFileSync, readlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,5 +1,5 @@
-// The engine inside apps (examples/hosts): the C interface from Java and from Objective-C, and the package in a web view whose
-// files come by a scheme of the app's own. Each says what Node says. One is skipped whose compiler is not on this machine.
+// Tests of the engine in apps (examples/hosts): the C interface from Java and from Objective-C, and the package in a web view with files of
+// the app's own URL scheme. Results equal those of Node. Tests without a compiler on this machine are skipped.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { copyFileSync, cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';

@@ -1,4 +1,4 @@
-// hf:owner/name: from a hub on this machine that answers as huggingface.co does.
+// Tests of hf:owner/name with a local hub that responds like huggingface.co.
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';

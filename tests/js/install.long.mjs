@@ -1,4 +1,5 @@
-// The packed package as npm installs it, asking nobody: README's first lines with their bare import, and the command.
+// Tests of the packed package, installed by npm without a network: the first code example of README.md with its bare import, and the
+// command.
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';

@@ -1,4 +1,4 @@
-// Integrity: what it is a hash of, forgery that no checksum of the file shows, and what the tools say of it.
+// Tests of integrity: what it is the hash of, forged files that no checksum detects, and the output of the commands.
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { after, test } from 'node:test';

@@ -1,4 +1,4 @@
-// `bq4/langchain` by LangChain.js itself.
+// Tests of `bq4/langchain` with LangChain.js.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { fileURLToPath } from 'node:url';

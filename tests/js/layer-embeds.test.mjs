@@ -1,5 +1,5 @@
-// Gemma 4: rows of per-layer embeddings that are read from storage, tensors of shared layers that files have though nothing reads
-// them, and variants that are refused by name.
+// Tests of Gemma 4: rows of per-layer embeddings that are read from storage, unused tensors of layers that share keys and values, and
+// variants that are refused by name.
 import assert from 'node:assert/strict';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

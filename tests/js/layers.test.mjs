@@ -1,5 +1,5 @@
-// The direction of dependencies, as docs/inside/architecture.md draws it: an #include or import may only
-// name a room that is listed for its own room here.
+// Tests of the order of dependencies in docs/inside/architecture.md: an #include or import may name only folders that are listed here for
+// its own folder.
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, normalize, relative } from 'node:path';

@@ -1,4 +1,5 @@
-// Prompts of 1, 128 and 512 tokens, and of all that the context holds: the bits of decode, in every build and cache; nothing behind the last.
+// Tests of prompts of 1, 128 and 512 tokens, and of the complete context: the bits of decode in every build and cache; the generation ends
+// at the last position.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createEngine, fromBytes } from '../../js/node.js';

@@ -1,4 +1,5 @@
-// `load`, an engine and a model in one call, and names of models on a hub: against a server that answers as huggingface.co does.
+// Tests of `load`, which creates an engine and a model in one call, and of model names on a hub, with a server that responds like
+// huggingface.co.
 import assert from 'node:assert/strict';
 import { createServer } from 'node:http';
 import { test } from 'node:test';

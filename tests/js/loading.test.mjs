@@ -1,4 +1,4 @@
-// Loading: pieces of any size, the source closed however it ends, aborts within a slice.
+// Tests of loading: chunks of any size, closing of the source, aborts within a step.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createEngine, fromBytes } from '../../js/node.js';

@@ -1,4 +1,4 @@
-// Models with random weights: the same seed gives the same bytes, every shape and type loads and runs.
+// Tests of models with random weights: the same seed gives the same bytes, and every shape and type loads and runs.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { memorySink } from '../../js/format/output.js';

@@ -1,4 +1,4 @@
-// Containers that are not ours: the host says what a file holds and where, the engine streams it.
+// Tests of other containers: the host describes the content of a file in a manifest, and the engine streams it.
 import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -1,5 +1,5 @@
-// Markdown of replies and imported chats in the demo: the work is bounded whatever the text is, and what is read while a text grows
-// is what is read of the whole.
+// Tests of Markdown in replies and imported chats of the demo: the work is limited for any text, and a growing text is parsed like the
+// complete one.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Blocks, MOST_WORK } from '../../demo/chat/markdown-blocks.js';

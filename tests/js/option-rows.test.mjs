@@ -1,5 +1,6 @@
-// An option of `generate` is one row of js/shared/generate-options.js. A copy of the package with another row has the option in the check
-// of `generate`, in the help of the command line, in OpenAI's requests (as a field, or in the extension object) and in receipts.
+// Tests that an option of `generate` is one row of js/shared/generate-options.js. In a copy of the package with an additional row, the
+// option is in the check of `generate`, in the help of the command line, in OpenAI's requests (as a field or in the extension object) and
+// in receipts.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';

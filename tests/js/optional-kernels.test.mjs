@@ -1,4 +1,5 @@
-// Types whose kernels are a module of their own: fetched once, when the first model has them, and the same bits everywhere.
+// Tests of types whose kernels are in a separate module: it is fetched once, with the first model that needs it, and the bits are the same
+// everywhere.
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';

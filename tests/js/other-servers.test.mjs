@@ -1,4 +1,4 @@
-// Servers that call themselves compatible with OpenAI's interface and aren't quite: what connect() makes of their answers.
+// Tests of connect() with servers that are only partly compatible with OpenAI's interface.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { pieces, collectReply } from '../../js/api/adapters/translate.js';

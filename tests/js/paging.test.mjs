@@ -1,5 +1,5 @@
-// Models larger than their budget, with both engines, in Node and in a page: the same tokens as with all weights in memory, never more
-// memory than the budget, and nothing lost after a failed read or an aborted reader.
+// Tests of models that exceed their budget, with both engines, in Node and in a page: the same tokens as with all weights in memory, never
+// more memory than the budget, and no lost state after a failed read or an aborted reader.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { createEngine } from '../../js/node.js';

@@ -1,4 +1,4 @@
-// Texts of the search page: cut into passages that lose nothing, and the nearest of them.
+// Tests of texts of the search page: they are split into passages without loss, and the nearest passages are found.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { nearest, passages, unit } from '../../demo/search/passages.js';

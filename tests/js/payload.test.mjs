@@ -1,4 +1,4 @@
-// The package as it is shipped: dist/, bundled from js/ and bin/. What a browser transfers of it is tests/browser/readme.test.mjs.
+// Tests of the package: dist/, bundled from js/ and bin/. tests/browser/readme.test.mjs tests the bytes that a browser transfers.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';

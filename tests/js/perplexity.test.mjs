@@ -1,4 +1,4 @@
-// `bq4 perplexity`: what transformers finds of the same weights and text (tests/golden/make_perplexity.py).
+// Tests of `bq4 perplexity`: results equal those of transformers for the same weights and text (tests/golden/make_perplexity.py).
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';

@@ -1,4 +1,4 @@
-// What the comparison of the demo's pictures finds, and what it lets pass.
+// Tests of the comparison of the demo's screenshots: differences that it detects and those that it accepts.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { PNG } from 'pngjs';

@@ -1,4 +1,4 @@
-// Plans: what fits, what is given up in which order, what the cache has, how fast it would be.
+// Tests of plans: what fits, the order of reductions, cached bytes, and the estimated speed.
 import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

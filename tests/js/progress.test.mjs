@@ -1,4 +1,4 @@
-// What a download tells of its speed, with a clock of its own: bytes of the cache and pauses say nothing about a network.
+// Tests of the speed of downloads, with a simulated clock: cached bytes and pauses do not affect the rate.
 import assert from 'node:assert/strict';
 import { mock, test } from 'node:test';
 import { progress } from '../../demo/page/format.js';

@@ -1,5 +1,5 @@
-// `bq4/prompt-api` against the text of the Prompt API (webmachinelearning.github.io/prompt-api) and its shared parts of the writing
-// assistance APIs, step by step. Each test names its algorithm.
+// Tests of `bq4/prompt-api` by the text of the Prompt API (webmachinelearning.github.io/prompt-api) and of its shared parts, the writing
+// assistance APIs. Each test names its algorithm.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';

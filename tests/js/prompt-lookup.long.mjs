@@ -1,4 +1,4 @@
-// Guesses with a real model: edited, summed up and as JSON, the same tokens as without.
+// Tests of prompt lookup with a real model: edits, summaries and JSON have the same tokens as without it.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { createEngine, fromFile } from '../../js/node.js';

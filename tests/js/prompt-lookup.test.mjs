@@ -1,4 +1,4 @@
-// Guesses of what comes next change no token: with the bundled model, in both builds, with one thread and three.
+// Tests of prompt lookup: it changes no token, with the bundled model, in both builds, with one thread and three.
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { after, before, describe, test } from 'node:test';

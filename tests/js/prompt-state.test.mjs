@@ -1,4 +1,4 @@
-// What conversations begin with, computed beforehand: the same replies, and only what is new of them is computed.
+// Tests of prompt caches: replies are the same, and only new tokens are computed.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';

@@ -1,4 +1,5 @@
-// A conversation's tokens are those of its whole rendered text, and what a user writes stays text (tests/templates/make_prompts.py).
+// Tests of prompts: the tokens of a conversation are those of its complete rendered text, and text of a user stays text
+// (tests/templates/make_prompts.py).
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { after, before, describe, test } from 'node:test';

@@ -1,4 +1,4 @@
-// What consoles, JSON and spreads show of the objects of the interface: what is public, and nothing else.
+// Tests of the members of public objects that consoles, JSON and spreads show: only public ones.
 import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

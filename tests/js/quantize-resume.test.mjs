@@ -1,4 +1,5 @@
-// `quantize` that was killed or stopped goes on behind the tensors that are whole, and makes the bytes and the report of one that was not.
+// Tests of interrupted runs of `quantize`: it continues after the complete tensors, and writes the same bytes and report as without an
+// interruption.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';

@@ -1,4 +1,4 @@
-// A text on its way through a model, layer by layer and from cut to cut: what `quantize` reads with.
+// Tests of the calibration of `quantize`: a text passes through a model layer by layer, in parts.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';

@@ -1,4 +1,4 @@
-// README's first lines of code, with the modules of this checkout; with the package as it is installed: install.long.mjs.
+// Tests of the first code example of README.md with the modules of this checkout. install.long.mjs tests it with the installed package.
 import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -1,4 +1,4 @@
-// Receipts: made and computed again in this thread and in a worker, by every build and number of threads; bq4 replay.
+// Tests of receipts: they are created and reproduced in this thread and in a worker, by every build and number of threads; bq4 replay.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';

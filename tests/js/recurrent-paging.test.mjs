@@ -1,4 +1,4 @@
-// Recurrent layers that are read from storage for every token: the tokens of the same model in memory.
+// Tests of recurrent layers that are read from storage for every token: the tokens equal those of the same model in memory.
 import assert from 'node:assert/strict';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,4 +1,4 @@
-// Rerankers and other classifiers: their own labels, for pairs of texts and for single ones, as transformers gives them.
+// Tests of rerankers and other classifiers: labels for pairs of texts and for single texts equal those of transformers.
 import assert from 'node:assert/strict';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -1,4 +1,5 @@
-// What v1.0 kept room for, in v2 (docs/FORMAT.md, "Reserved in v1.0"): factors of rows, steps of activations; sparse tensors are refused.
+// Tests of features that version 1.0 reserved, in version 2 (docs/FORMAT.md, "Reserved in v1.0"): row factors and scales of activations;
+// sparse tensors are refused.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';

@@ -1,4 +1,5 @@
-// A conversion that is killed goes on where it was, and makes the bytes of one that was not; what doesn't fit is begun anew.
+// Tests of interrupted conversions: they continue at the same position and write the same bytes as without an interruption; a state that
+// does not match is discarded.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'node:fs';

@@ -1,4 +1,4 @@
-// The loop of tools: functions of the caller, whose results the model is told.
+// Tests of runTools: functions of the caller, whose results are sent to the model.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { createEngine, fromFile } from '../../js/node.js';

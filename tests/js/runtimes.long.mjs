@@ -1,4 +1,4 @@
-// The package as it is installed, in the oldest versions of Node that it names, in Deno and in Bun: the library and the command line.
+// Tests of the installed package in the oldest supported versions of Node, in Deno and in Bun: the library and the command line.
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { cpSync } from 'node:fs';

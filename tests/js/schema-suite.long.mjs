@@ -1,4 +1,4 @@
-// Structured output, held to others: JSON-Schema-Test-Suite's draft 7, judged by ajv, and the masks of llguidance.
+// Compares structured output with other programs: draft 7 of JSON-Schema-Test-Suite with ajv, and the masks with llguidance.
 import assert from 'node:assert/strict';
 import { execFileSync, spawnSync } from 'node:child_process';
 import { existsSync, mkdtempSync, rmSync } from 'node:fs';

@@ -1,4 +1,5 @@
-// The development server: asked by names that are its own alone, and nothing outside of its public folders, by links neither.
+// Tests of the development server: it responds only to its own host names, and serves no file outside its public folders, also through
+// links.
 import assert from 'node:assert/strict';
 import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { request } from 'node:http';

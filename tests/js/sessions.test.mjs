@@ -1,4 +1,4 @@
-// What sessions hold, and what room they take.
+// Tests of the content and the memory of sessions.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';

@@ -1,5 +1,5 @@
-// Tabs that share an engine come, go and take it from each other at random, amid replies, chats and sessions: what each is told is
-// what an engine of one's own tells, or RESTARTED.
+// Tests of tabs that share an engine and open, close and replace each other at random, during replies, chats and sessions: results equal
+// those of an engine of one's own, or are RESTARTED.
 import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -1,4 +1,5 @@
-// One engine for all tabs, in Node: each tab is an engine of `bq4/shared` in this thread, or a thread that can be frozen and killed.
+// Tests of one engine for all tabs, in Node: each tab is an engine of `bq4/shared` in this thread, or a thread that can be frozen and
+// killed.
 import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

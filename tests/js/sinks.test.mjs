@@ -1,5 +1,5 @@
-// A KV window with attention sinks, and layers that are left out, by the public interface: texts longer than the cache, and than the model
-// was made for. What is computed, and its bits, tests/c/test_sinks.c and test_skip.c compare; here they are those of every build.
+// Tests of a KV window with attention sinks and of skipped layers, with the public interface: texts longer than the cache and than the
+// context of the model. tests/c/test_sinks.c and test_skip.c compare the results; here those of all builds are compared.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createEngine, fromBytes } from '../../js/node.js';

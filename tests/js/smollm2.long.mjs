@@ -1,4 +1,4 @@
-// On SmolLM2, what takes it many steps: a cache that forgets, drafts, a part of the head.
+// Tests of SmolLM2 with many steps: a cache with eviction, draft tokens, a part of the LM head.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createEngine, fromFile } from '../../js/node.js';

@@ -1,4 +1,4 @@
-// One contract over every source, then what is special about each. Real files, real HTTP.
+// Tests of one contract for every source, then of the properties of each, with real files and real HTTP.
 import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync, truncateSync, utimesSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';

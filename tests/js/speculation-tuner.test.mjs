@@ -1,4 +1,4 @@
-// Which guesses are computed, by what came and what batches are told to take: counted, with nothing timed.
+// Tests of the number of draft tokens, for given acceptances and costs of batches. No time is measured.
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { after, before, describe, mock, test } from 'node:test';

@@ -1,5 +1,5 @@
-// Files of version 2 that were written on 2026-11-21 and are never written again: they load, and compute the same bits.
-// A change that turns this red breaks files that people have (docs/decisions/0011-format-v2-is-stable.md).
+// Tests of files of version 2 that were written on 2026-11-21 and never change: they load and compute the same bits. A change that fails
+// this test breaks existing files of users (docs/decisions/0011-format-v2-is-stable.md).
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';

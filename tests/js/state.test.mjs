@@ -1,4 +1,4 @@
-// Sessions at the wasm border: forks, and saved ones, which another instance of the same file goes on with.
+// Tests of sessions at the ABI: forks, and saved sessions, which another instance of the same file continues.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { MORE, OK } from '../../js/wasm/abi.js';

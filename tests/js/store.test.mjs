@@ -1,4 +1,4 @@
-// The store in Node: a directory, and memory. In browsers: tests/browser/store.test.mjs.
+// Tests of the store in Node: a directory, and memory. tests/browser/store.test.mjs tests it in browsers.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readdirSync, rmSync, statSync, truncateSync, utimesSync, writeFileSync } from 'node:fs';

@@ -1,4 +1,4 @@
-// Every weight type of GGUF that is read: the values that PyPI gguf gives (tests/golden/make_gguf_blocks.py), to the bit.
+// Tests of every storage type of GGUF: values equal those of PyPI's gguf bit for bit (tests/golden/make_gguf_blocks.py).
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import { test } from 'node:test';

@@ -1,5 +1,5 @@
-// Forms that a real model fills in, at any temperature and any limit: what is said to be whole is, as ajv judges. And formats that
-// explode, of which no more is computed than memory has room for.
+// Tests of forms that a real model fills in, at any temperature and limit: replies that are reported as complete are valid, as checked by
+// ajv. Also tests formats of exponential size, which stop at the limit of memory.
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import { after, before, describe, test } from 'node:test';

@@ -1,4 +1,4 @@
-// Replies that are held to a format: with the model that the demo has, with noise, in this thread and in a worker.
+// Tests of replies with a format: with the model of the demo, with random weights, in this thread and in a worker.
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { after, before, describe, test } from 'node:test';

@@ -1,4 +1,4 @@
-// Chats by a model's own template, by a known one and by a format of a name.
+// Tests of chats with a model's own template, with a known template, and with a named format.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { createEngine } from '../../js/node.js';

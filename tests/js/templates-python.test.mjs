@@ -1,4 +1,4 @@
-// Random templates: what ours makes of them is what Python's jinja2 makes of them (tests/js/templates-suite.mjs).
+// Compares random templates rendered by bq4 with Python's jinja2 (tests/js/templates-suite.mjs).
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { compile } from '../../js/text/templates/jinja.js';

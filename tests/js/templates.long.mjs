@@ -1,6 +1,5 @@
-// The chat templates that Llama 3 and SmolLM2 were published with, as a package of npm (tests/tools/vocabularies.mjs) and a GGUF file
-// have them: each is known by its fingerprint, has the compact form that rendering finds, and conversations are the same texts by it
-// and by the template.
+// Tests of the published chat templates of Llama 3 and SmolLM2, from an npm package (tests/tools/vocabularies.mjs) and a GGUF file: each
+// has a known fingerprint and the compact form that rendering finds, and conversations have the same text by the form and by the template.
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';

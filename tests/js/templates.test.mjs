@@ -1,4 +1,4 @@
-// Chat templates: what ours makes of them is what Python's jinja2 makes of them (tests/templates/make_expected.py).
+// Compares chat templates rendered by bq4 with Python's jinja2 (tests/templates/make_expected.py).
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';

@@ -1,5 +1,5 @@
-// Products whose rows workers compute, where memory can't be shared: the same tokens and vectors, to the bit, and what goes wrong there
-// goes on here.
+// Tests of products whose rows are computed by workers without shared memory: tokens and vectors are bit-identical, and after failures this
+// thread continues.
 import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

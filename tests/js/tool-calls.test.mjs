@@ -1,5 +1,5 @@
-// Answers of several parts: reasoning, an answer in a format, calls of tools in the notation of the model's template. The sampler generates
-// given texts as far as the grammar allows.
+// Tests of answers with several parts: reasoning, an answer in a format, and tool calls in the notation of the model's template. The
+// sampler generates given texts as far as the grammar allows.
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';

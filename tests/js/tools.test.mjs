@@ -1,4 +1,4 @@
-// Calls of tools: in each way that models write them, with the tiny model, whose noise the grammar makes calls of, and a real one.
+// Tests of tool calls in each notation, with the tiny model, whose random output the grammar restricts to calls, and a real one.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { createEngine, fromFile } from '../../js/node.js';

@@ -1,4 +1,4 @@
-// PyTorch checkpoints are read without executing what they say: what tensors arrive, what hostile files get to hear.
+// Tests of PyTorch checkpoints, which are read without executing their code: the tensors, and the errors of hostile files.
 import assert from 'node:assert/strict';
 import { copyFileSync, existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

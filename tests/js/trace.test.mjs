@@ -1,4 +1,4 @@
-// The trace counts what the model is made of; times are only added up. And the choice of a kernel table.
+// Tests of the trace: its counts follow from the model. Also tests the choice of a kernel table.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createEngine } from '../../js/node.js';

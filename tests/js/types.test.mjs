@@ -1,4 +1,4 @@
-// The declarations that are generated from JSDoc, as a TypeScript project uses them.
+// Tests of the declarations that are generated from JSDoc, as a TypeScript project uses them.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';

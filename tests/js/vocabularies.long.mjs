@@ -1,5 +1,5 @@
-// The vocabularies that Llama 3, Qwen 3 and Gemma 3 really have (tests/tools/vocabularies.mjs), and those of SmolLM2 and MiniLM: what
-// PyPI's tokenizers makes of random strings, and llama.cpp of its own cases, ours in wasm makes too.
+// Tests of the published vocabularies of Llama 3, Qwen 3 and Gemma 3 (tests/tools/vocabularies.mjs), and those of SmolLM2 and MiniLM:
+// random strings have the tokens of PyPI's tokenizers, and llama.cpp's test cases have its tokens.
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

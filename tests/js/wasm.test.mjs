@@ -1,4 +1,4 @@
-// The instance: its heap, its errors, its end.
+// Tests of a wasm instance: its heap, its errors, its end.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createEngine, fromBytes } from '../../js/node.js';

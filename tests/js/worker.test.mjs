@@ -1,4 +1,4 @@
-// What only the worker engine has: credits, aborts across threads, failing workers.
+// Tests of features of the worker engine: the flow-control window, aborts across threads, failing workers.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setFlagsFromString } from 'node:v8';

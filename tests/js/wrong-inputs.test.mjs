@@ -1,4 +1,4 @@
-// What is no source, worker, port, address or cache, given where one is expected: ARGUMENT that names it, from both kinds of engines.
+// Tests of invalid sources, workers, ports, addresses and caches: both kinds of engines refuse them with ARGUMENT and name them.
 import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

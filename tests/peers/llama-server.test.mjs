@@ -1,5 +1,5 @@
-// `connect()` to llama.cpp's own server with SmolLM2's GGUF file. The server is built for it, which takes some minutes the first time:
-// `npm run test:peers`. What it answers is compared with what OpenAI's client makes of it, and with the same file here.
+// Tests of `connect()` with llama.cpp's server and SmolLM2's GGUF file. The server is built for the test, which takes minutes the first
+// time: `npm run test:peers`. Its responses are compared with those that OpenAI's client receives, and with the same file in bq4.
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';

@@ -1,4 +1,5 @@
-// The server that misbehaves does so as told: asked by Node's fetch, and by a bare socket where fetch hides too much.
+// Tests of the faulty server: it produces the requested faults, checked with Node's fetch and with a plain socket where fetch hides
+// details.
 import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
