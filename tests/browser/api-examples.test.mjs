@@ -73,7 +73,7 @@ await chromiumFirst((name) => {
       assert.match(await run(example, example.startsWith('One') ? ['engine'] : []), /\S{2}/);
     });
 
-  test('Cache 0: a model is kept, and deleted', async () => {
+  test('Cache 0: a model is stored and deleted', async () => {
     const message = await run('Cache 0');
     assert.match(message, /(opfs|cache|indexeddb)\S* .* true \d{7}/i);
   });
@@ -83,7 +83,7 @@ await chromiumFirst((name) => {
     assert.match(await run('The model 0', [], load), /true/);
   });
 
-  test('Training 0: a head trained in the page is the one that Node trains', async (t) => {
+  test('Training 0: a classifier trained in the page equals that of Node', async (t) => {
     const lines = ['at six', 'at noon', 'early', 'in an hour', 'on Monday', 'again'].flatMap((when) => [
       `wake me ${when}\talarm`,
       `play some jazz ${when}\tmusic`,
@@ -113,7 +113,7 @@ await chromiumFirst((name) => {
     assert.deepEqual([own.report.train, own.report.test], [10, 2]);
   });
 
-  test('React 0: a component that loads a model, and talks', async () => {
+  test('React 0: a component loads a model and chats', async () => {
     const page = await here.open();
     const reports = await page.evaluate(
       async (/** @type {string} */ script) => {

@@ -101,7 +101,7 @@ describe('a polite engine in a real page', { skip: missing() }, () => {
     await continues();
   });
 
-  test("hidden it is slow where that is asked for, and doesn't stop", async () => {
+  test("with background: 'slow' a hidden page is slow and does not stop", async () => {
     const one = await browser.newPage();
     watchPage(one);
     await one.goto(site.url);

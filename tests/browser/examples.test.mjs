@@ -91,7 +91,7 @@ await chromiumFirst((name) => {
     await close(page);
   });
 
-  test('form: what is written is valid, and in the fields', async () => {
+  test('form: the text is valid and fills the fields', async () => {
     const page = await open('form', 'fill');
     await page.click('#fill');
     await page.until(() => /Filled in/.test(document.querySelector('#status')?.textContent ?? ''));

@@ -37,7 +37,7 @@ await chromiumFirst((name) => {
   const here = oneSite(name, {}, { sources: true });
 
   for (const [what, path] of Object.entries(CASES)) {
-    test(`${what}: ${path} does not come`, async () => {
+    test(`${what}: ${path} fails to load`, async () => {
       const page = await here.open();
       here.site.refused.add(path);
       const error = await page.evaluate(inPage, what);

@@ -147,7 +147,7 @@ describe('the first page', { skip: missing() }, () => {
     assert.deepEqual(page.trouble, []);
   });
 
-  test(`all that it transfers, the model aside: at most ${LIMIT} bytes gzipped; its own thread loads at most ${THREAD_LIMIT}`, () => {
+  test(`all transfers without the model have at most ${LIMIT} bytes gzipped; the main thread loads at most ${THREAD_LIMIT}`, () => {
     const { list, total } = transfersOf(host);
     const own = host.sent.filter(({ path }) => ['/', '/app.js', '/node_modules/bq4/dist/index.js'].includes(path));
     assert.ok(

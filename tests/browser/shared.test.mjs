@@ -207,7 +207,7 @@ else
           await isGone;
         },
       }))
-        test(`the one that leads is ${how} amid a reply: it goes on in another, with nothing fetched`, async (t) => {
+        test(`the leader is ${how} during a reply: the reply continues in another frame, and nothing is fetched`, async (t) => {
           const { pages, server } = await open(t, 3);
           const rest = await begin(pages[1]);
           const sent = server.requests.length;

@@ -163,7 +163,7 @@ await chromiumFirst((name) => {
   });
 
   if (!opfs)
-    test("what does not fit is refused: files can't be read in pieces here", async () => {
+    test('a model that does not fit is refused, since files cannot be read in parts', async () => {
       const server = await faultServer(bytes);
       const page = await here.open();
       await assert.rejects(page.evaluate(load, { url: server.url, paged: true }), /BqError/);

@@ -106,7 +106,7 @@ for (const hears of []) h({ made: hears.made });`;
 });
 
 for (const folder of FOLDERS)
-  test(`names in ${folder} say what they hold`, () => {
+  test(`names in ${folder} describe their content`, () => {
     const scripts = scriptsIn(folder);
     assert.ok(scripts.length > 10, `${scripts.length} scripts`);
     const found = scripts.flatMap((path) =>

@@ -97,7 +97,7 @@ for (const { name, gzip } of SIZES.filter(({ name }) => OPTIONAL_KERNELS.test(na
     assert.ok(gzip < OPTIONAL_KERNELS_LIMIT, `${gzip} bytes`);
   });
 
-  test(`${name} is code over what belongs to the instance that it is added to, and has no data`, () => {
+  test(`${name} uses memory and table of its instance, and has no data`, () => {
     assert.deepEqual(
       WebAssembly.Module.imports(module).map(({ module: from, name, kind }) => `${from}.${name}: ${kind}`),
       [
@@ -148,7 +148,7 @@ for (const { name, gzip } of SIZES.filter(
     assert.deepEqual(tables, [/relaxed\d*/.exec(name)?.[0] ?? 'simd128']);
   });
 
-  test(`${name} imports nothing but its memory, a clock and the wish to stop`, () => {
+  test(`${name} imports only its memory, a clock and the stop request`, () => {
     assert.deepEqual(WebAssembly.Module.imports(module), [
       { module: 'env', name: 'now', kind: 'function' },
       { module: 'env', name: 'stop', kind: 'function' },
@@ -156,7 +156,7 @@ for (const { name, gzip } of SIZES.filter(
     ]);
   });
 
-  test(`${name} exports what web/exports.txt promises`, () => {
+  test(`${name} exports the functions of web/exports.txt`, () => {
     const exports = WebAssembly.Module.exports(module).filter(({ name }) => !EMCC_EXPORTS.test(name));
     const globals = exports
       .filter(({ kind }) => kind === 'global')
@@ -185,12 +185,12 @@ for (const { name, gzip } of SIZES.filter(
   // the speed (docs/log/speed.md). wasm-opt -O3 would do that; the compiler is kept from it by simd_pin.
   // Some 2 % come out so, in the loops for one token; with -O3 three quarters do.
   if (relaxedOf(name).includes(RELAXED_DOT))
-    test(`${name} takes its sums forward together`, () => {
+    test(`${name} interleaves the dot products of several sums`, () => {
       const all = countOpcodes(bytes).get(RELAXED_DOT) ?? 0;
       assert.ok(countChained(bytes, RELAXED_DOT) < 0.03 * all, `${countChained(bytes, RELAXED_DOT)} of ${all}`);
     });
 
-  test(`${name} ${shared ? 'has atomic instructions, those that wait among them' : 'has no atomic instruction'}`, () => {
+  test(`${name} ${shared ? 'has atomic instructions, including waits' : 'has no atomic instruction'}`, () => {
     const atomic = [...countOpcodes(bytes).keys()].filter((opcode) => opcode.startsWith('fe '));
     if (shared)
       for (const wanted of ['fe 0', 'fe 1']) assert.ok(atomic.includes(wanted), `notify and wait32: ${atomic}`);
@@ -209,7 +209,7 @@ for (const { name, gzip } of SIZES.filter(
         assert.notEqual(other.bqw_init(base, memory.buffer.byteLength - base), 0, 'it is initialised already');
     });
 
-  test(`${name} links with a memory of any size, which then can't grow`, () => {
+  test(`${name} links with a memory of any size, which cannot grow`, () => {
     for (const pages of [16, 17, 1000]) {
       const memory = memoryOf(pages);
       const { exports } = new WebAssembly.Instance(module, { env: { memory, now: Number, stop: Number } });

@@ -188,7 +188,7 @@ for (const threads of [1, 2])
   });
 
 for (const threads of [1, 2])
-  test(`a build that fails its self test gives way to the other, ${threads} thread(s)`, async (t) => {
+  test(`a build that fails its self-test is replaced by another, ${threads} thread(s)`, async (t) => {
     countCpuTime(t);
     const wrong = { relaxed: wrongBuild(BUILDS.relaxed), 'relaxed-threads': wrongBuild(BUILDS['relaxed-threads']) };
     const probe = probeWhereFast('relaxed');

@@ -7,5 +7,4 @@ const seeds = Array.from({ length: Number(process.env.BQ4_SEEDS ?? 30) }, (_, i)
 const versions = await makeVersions();
 
 for (const seed of seeds)
-  test(`what the cache keeps, and what is asked for, is what a model of it says, seed ${seed}`, () =>
-    runCacheSequence(seed, 30, versions));
+  test(`cached bytes and requests match their model, seed ${seed}`, () => runCacheSequence(seed, 30, versions));

@@ -6,5 +6,4 @@ const seeds = process.env.BQ4_SEED ? [Number(process.env.BQ4_SEED)] : [1, 2, 3, 
 const versions = await makeVersions();
 
 for (const seed of seeds)
-  test(`what the cache keeps, and what is asked for, is what a model of it says, seed ${seed}`, () =>
-    runCacheSequence(seed, 16, versions));
+  test(`cached bytes and requests match their model, seed ${seed}`, () => runCacheSequence(seed, 16, versions));

@@ -120,7 +120,7 @@ for (const [where, create] of Object.entries(KINDS)) {
     assert.deepEqual(server.requests, [], 'it has healed too');
   });
 
-  test(`${where}: another file at the address replaces the one that was there`, async (t) => {
+  test(`${where}: another file at the address replaces the cached one`, async (t) => {
     const { server, engine, load, folder } = await setUp(t, create);
     const first = await load();
     harm(join(folder(), 's0'), 5 * MiB);
@@ -192,7 +192,7 @@ for (const [where, create] of Object.entries(KINDS)) {
     await assert.rejects(engine.store.delete('../..'), { code: 'ARGUMENT' });
   });
 
-  test(`${where}: what is not the model is never kept`, async (t) => {
+  test(`${where}: responses that are not the model are never stored`, async (t) => {
     const { server, engine, load } = await setUp(t, create);
     for (const wrong of [{ html: true }, { status: 500 }, { flip: prefix + 4 * MiB + 7 }]) {
       server.faults = ({ range = '-' }) =>

@@ -38,7 +38,7 @@ const SAMPLES = [
 
 for (const { name } of CALL_NOTATIONS)
   describe(`arguments in the notation "${name}"`, () => {
-    test(`what ${COUNT} random schemas from seed ${FROM} on write is valid, what is valid they take, and nothing else; Python reads the same`, async (t) => {
+    test(`texts of ${COUNT} random schemas from seed ${FROM} are valid, only valid texts are accepted, and Python parses them equally`, async (t) => {
       const { compiled, texts, valid, invalid, refused, differences, written } = await compareModels(FROM, COUNT, {
         style: callStyle(name),
       });

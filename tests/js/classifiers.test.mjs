@@ -274,7 +274,7 @@ const SAID = {
 const minilm = realModel('minilm');
 
 for (const name of Object.keys(SAID))
-  test(`classifiers/README.md says of the ${name} head what the file says`, () => {
+  test(`classifiers/README.md has the figures of the file of the classifier ${name}`, () => {
     const { train: learned, test: held, right, bagOfWords } = json(`classifiers/${name}.json`).facts;
     const cells = readFileSync(join(ROOT, 'classifiers/README.md'), 'utf8')
       .split('\n')
@@ -292,7 +292,7 @@ for (const name of Object.keys(SAID))
   });
 
 for (const [name, message] of Object.entries(SAID))
-  test(`the ${name} head says what a reader would say`, { skip: !minilm && NO_REAL_MODEL }, async (t) => {
+  test(`the classifier ${name} assigns plausible labels`, { skip: !minilm && NO_REAL_MODEL }, async (t) => {
     const path = join(folder, 'minilm.bq4');
     await convert(/** @type {string} */ (minilm), path, { quant: 'bq8' });
     const engine = await createEngine({ threads: 1 });

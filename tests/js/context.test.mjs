@@ -43,7 +43,7 @@ const LOADS = /** @type {const} */ ([
 ]);
 
 for (const [name, load] of LOADS) {
-  test(`amid a generation, ${name}: the same bits as a prompt of the tokens that stay`, async (t) => {
+  test(`shift within a generation, ${name}: the same bits as a prompt of the remaining tokens`, async (t) => {
     const { engine, model } = await load(t, 64);
     /** @type {any[]} */
     const reports = [];
@@ -129,7 +129,7 @@ for (const [name, path] of /** @type {const} */ ([
   ['the bundled model', new URL('../../models/chat.bq4', import.meta.url).pathname],
   ['SmolLM2', real],
 ]))
-  test(`${name}: a reply outgrows its context, and goes on`, { skip: path ? false : NO_REAL_MODEL }, async (t) => {
+  test(`${name}: a reply that exceeds its context continues`, { skip: path ? false : NO_REAL_MODEL }, async (t) => {
     const engine = await createEngine({ build: 'relaxed', threads: 1 });
     t.after(() => engine.close());
     const model = await engine.load(fromFile(/** @type {string} */ (path)), { contextTokens: 96 });

@@ -43,7 +43,7 @@ const calls = {
 };
 
 for (const [name, call] of Object.entries(calls))
-  test(`${name} of a mebibyte is not quoted whole`, async () => {
+  test(`${name} of a mebibyte is shortened`, async () => {
     const error = await Promise.resolve()
       .then(call)
       .then(

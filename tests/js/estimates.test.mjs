@@ -18,7 +18,7 @@ const near = (message, arrivals, what) =>
 const SHAPE = { context: 2048, hidden: 256, ffn: 768, layers: 4, heads: 4, kv_heads: 4 };
 
 for (const type of ['f32', 'bq8', 'bq4'])
-  test(`bytes to fetch, memory, bytes that a token reads: ${type}`, async (t) => {
+  test(`estimates of fetched bytes, memory and bytes per token: ${type}`, async (t) => {
     const file = await tinyModel({ config: SHAPE, type });
     const server = await faultServer({ '/m.bq4': file });
     t.after(server.close);

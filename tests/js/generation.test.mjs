@@ -54,7 +54,7 @@ test('a second loop is refused', async () => {
   assert.throws(() => generation.textStream, { code: 'STATE' });
 });
 
-test('abort() throws its reason to the loop and to a result that is awaited; afterwards the result is what was computed', async () => {
+test('abort() throws its reason to the loop and to a result that is awaited; afterwards the result is the computed part', async () => {
   const reason = new Error('enough');
   const { generation, seen } = counting(100);
   const awaited = [];

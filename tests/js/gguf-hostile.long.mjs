@@ -189,7 +189,7 @@ for (const [model, more] of /** @type {[string, Record<string, Value>][]} */ ([
   });
 }
 
-test('a prefix of several MiB: a long card beside a small model', async () => {
+test('a header of several MiB: a small model with a long model card', async () => {
   const bytes = gguf({ ...llamaMetadata(config), ...bytesTokenizer(config.vocab) }, tensors);
   const card = join(fresh(), 'card.md');
   const next = random(3);

@@ -114,7 +114,7 @@ const NUMBERS = {
 };
 
 for (const name of readableTypes().map((type) => type.toLowerCase()))
-  test(`${name}: what is encoded are PyPI gguf's values`, async () => {
+  test(`${name}: encoded values equal those of PyPI gguf`, async () => {
     const { blocks, values } = embeddingOf(name);
     const path = withEmbedding(NUMBERS[name], blocks);
     const { tensors, report } = await converted(path, { quant: 'bq4', embed: 'f32' });

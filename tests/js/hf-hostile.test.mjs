@@ -124,7 +124,7 @@ const openIn = (folder) =>
         .filter((path) => path.startsWith(folder))
     : [];
 
-test('files beside the weights: senseless lists of templates count as no template, and no refusal leaves weights open', async () => {
+test('invalid lists of templates count as no template, and refused folders leave no file open', async () => {
   const tiny = fileURLToPath(new URL('../golden/tiny/', import.meta.url));
   const refusals = {
     'tokenizer_config.json': '{ "chat_template": ',
@@ -179,7 +179,7 @@ test('heads of more dimensions than a table of angles may have are refused, thos
   }
 });
 
-test('RoPE scaling that divides angles by 0, by less or by no number is refused, as is what is no object', () => {
+test('RoPE scaling that divides angles by 0, by less or by no number is refused, as are values that are no objects', () => {
   const llama = { ...LLAMA, max_position_embeddings: 32 };
   const refused = (/** @type {object} */ change) =>
     assert.throws(

@@ -276,7 +276,7 @@ function divisorsOf(change) {
   return tablesOf(changed, configOf(changed))['rope.factors'].read(0, 1);
 }
 
-test('positions of global layers: what config.json says, with the defaults of transformers', async () => {
+test('positions of global layers follow config.json, with the defaults of transformers', async () => {
   // As _compute_proportional_rope_parameters of transformers 5.24 has them: inv_freq / factor, and of all angles without a share.
   const rotated = (/** @type {Float32Array} */ divisors) => [...divisors].filter((divisor) => divisor < 1e9);
   assert.deepEqual(rotated(await divisorsOf({})), [1, 1]);

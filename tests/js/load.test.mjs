@@ -80,7 +80,7 @@ for (const [name, { load }] of /** @type {const} */ ([
     });
   });
 
-  test(`load ${name}: the best file of a repository, and one that is named`, async (t) => {
+  test(`load ${name}: the best file of a repository, and a named one`, async (t) => {
     const { hubUrl, requests } = await hub(t, { files: { 'README.md': MODEL, 'sub folder/tiny.bq4': MODEL } });
     const best = await load(fromUrl('hf:owner/name', { hubUrl }), { threads: 1 });
     assert.ok(best.info.layers > 0);

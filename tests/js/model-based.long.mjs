@@ -8,5 +8,4 @@ const first = Number(process.env.BQ4_SEED ?? 1);
 const seeds = Array.from({ length: Number(process.env.BQ4_SEEDS ?? 40) }, (_, i) => first + i);
 
 for (const name of Object.keys(ENGINES))
-  test(`sessions are what a model of them says: ${name}, ${seeds.length} sequences`, () =>
-    runSequences(name, seeds, 60, oracle));
+  test(`sessions match their model: ${name}, ${seeds.length} sequences`, () => runSequences(name, seeds, 60, oracle));

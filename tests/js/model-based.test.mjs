@@ -7,7 +7,7 @@ after(() => oracle.close());
 const seeds = process.env.BQ4_SEED ? [Number(process.env.BQ4_SEED)] : [1, 2, 3, 4];
 
 for (const name of Object.keys(ENGINES))
-  test(`sessions are what a model of them says: ${name}`, () => runSequences(name, seeds, 40, oracle));
+  test(`sessions match their model: ${name}`, () => runSequences(name, seeds, 40, oracle));
 
 for (const [family, config] of Object.entries(CONFIGS).slice(1))
   test(`so they are with the layers of ${family}`, async () => {

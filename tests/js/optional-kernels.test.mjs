@@ -38,7 +38,7 @@ async function counting(t) {
   return { asked, folder: `http://127.0.0.1:${/** @type {any} */ (server.address()).port}/` };
 }
 
-test('the plan says whether a model needs them', async () => {
+test('the plan reports whether a model needs optional kernels', async () => {
   const engine = await createEngine({ threads: 1 });
   assert.equal((await engine.plan(fromBytes(RARE))).rareTypes, true);
   assert.equal((await engine.plan(fromBytes(USUAL))).rareTypes, false);
@@ -79,7 +79,7 @@ for (const type of ['bq3a', 'bq2a', 'bq2', 'bqt', 'bq4_64'])
     for (const ids of all) assert.deepEqual(ids, all[0]);
   });
 
-test('they are fetched once, when the first model needs them, beside the build that is there', async (t) => {
+test('optional kernels are fetched once, when the first model needs them', async (t) => {
   const { asked, folder } = await counting(t);
   const engine = await createEngine({ build: 'simd128', threads: 2, wasmUrl: folder });
   await idsOf(engine, USUAL);

@@ -19,7 +19,7 @@ const OTHERS = {
 };
 
 for (const create of [createEngine, createWorkerEngine])
-  test(`${create.name}: engines, models, sessions and stores show what is public alone`, async () => {
+  test(`${create.name}: engines, models, sessions and stores show only public members`, async () => {
     const path = mkdtempSync(join(tmpdir(), 'bq4-public-'));
     const engine = await create({ threads: 1, cache: path });
     const model = await engine.load(fromBytes(await tinyModel()));

@@ -185,7 +185,7 @@ test('quantize with less memory than the model needs writes the same file with e
 });
 
 for (const family of ['llama-gqa', 'bert'])
-  test(`${family}: what windows begin with alike counts once, where no token sees those behind it`, async () => {
+  test(`${family}: common beginnings of windows count once if no token attends to later ones`, async () => {
     const from = fromFile(/** @type {string} */ (models.get(family)));
     const causal = family !== 'bert';
     for (const text of [TEXT.repeat(3), 'a'.repeat(300)]) {

@@ -11,7 +11,7 @@ import { tinyModel } from './fixture.mjs';
 const BUNDLED = fileURLToPath(new URL('../../models/chat.bq4', import.meta.url));
 const round = (/** @type {number} */ x) => Number(x.toFixed(6));
 
-test('score: the log probability of each token is the one that generating it reports', async (t) => {
+test('score: the log probability of each token equals that of its generation', async (t) => {
   const engine = await createEngine({ build: 'relaxed', threads: 1 });
   t.after(() => engine.close());
   const model = await engine.load(fromFile(BUNDLED));

@@ -22,7 +22,7 @@ async function logits(bytes, build) {
 }
 
 for (const name of readdirSync(FOLDER).filter((file) => file.endsWith('.bq4'))) {
-  test(`${name}: what it says, and the same logits as ever`, async () => {
+  test(`${name}: the recorded properties and logits`, async () => {
     const bytes = new Uint8Array(readFileSync(new URL(name, FOLDER)));
     const engine = await createEngine({ threads: 1 });
     const plan = await engine.plan(fromBytes(bytes));

@@ -38,7 +38,7 @@ function restore({ wasm, session }, saved) {
 }
 
 for (const kv of /** @type {const} */ (['f32', 'f16', 'i8', 'i4', 'i2'])) {
-  test(`another instance goes on from a saved session with the same bits, whatever its context: ${kv}`, async () => {
+  test(`another instance continues a saved session with the same bits, for any context: ${kv}`, async () => {
     const one = await openLogits({ kind: 'bytes', bytes }, { kv });
     const logits = one.start(prompt);
     const other = await openLogits({ kind: 'bytes', bytes }, { kv, contextTokens: 301, threads: 2 });

@@ -26,7 +26,7 @@ test('the start of a stop string that continues differently is yielded later', (
   assert.equal(filter.flush(), 'U');
 });
 
-test('repeated starts: the overlap is found inside what was held', () => {
+test('repeated starts of a stop string: the overlap is found within the delayed text', () => {
   assert.deepEqual(show(['aab'], ['aa', 'a', 'b', 'x']), { shown: 'a', stop: 'aab' });
   assert.deepEqual(show(['abac'], ['aba', 'bac']), { shown: 'ab', stop: 'abac' });
 });

@@ -29,7 +29,7 @@ describe('SmolLM2', { skip: real ? false : NO_REAL_MODEL }, () => {
     const schema = JSON.parse(readFileSync(new URL(file, folder), 'utf8'));
     const valid = validator(schema);
 
-    test(`a form, ${name}: whole within any limit that it fits, and the reason says where it does not`, async () => {
+    test(`a form, ${name}: complete at any limit that it fits, otherwise the finish reason reports it`, async () => {
       for (const temperature of [0, 1, 2]) {
         /** @type {string[]} */
         const reasons = [];

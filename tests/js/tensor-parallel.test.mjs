@@ -75,7 +75,7 @@ describe('products spread over workers', () => {
     await engine.close();
   });
 
-  test('closed amid a reply', async () => {
+  test('closing the engine during a reply ends the reply', async () => {
     const engine = await createUnsharedEngine({ threads: 2 });
     const model = await engine.load(MODEL);
     const reply = message(model, { maxTokens: 200 });
@@ -108,7 +108,7 @@ describe('products spread over workers', () => {
       return pathToFileURL(join(folder, name)).href;
     };
 
-    test('amid a reply: their parts are computed here', async () => {
+    test('workers that fail during a reply: their parts are computed in this thread', async () => {
       const url = script(
         'ends.mjs',
         `import { parentPort } from 'node:worker_threads';
@@ -123,7 +123,7 @@ describe('products spread over workers', () => {
       await engine.close();
     });
 
-    test('without an answer: their parts are computed here', async (t) => {
+    test('workers that do not respond: their parts are computed in this thread', async (t) => {
       const url = script(
         'silent.mjs',
         `import { parentPort } from 'node:worker_threads';
@@ -141,7 +141,7 @@ describe('products spread over workers', () => {
       await engine.close();
     });
 
-    test('without an answer to a measurement: no worker, and nothing waits', async (t) => {
+    test('workers that do not respond to a measurement are not used, and nothing waits for them', async (t) => {
       setTimeouts(t, { spreadMeasure: 1 }); // none comes
       const url = script(
         'unmeasured.mjs',
@@ -160,7 +160,7 @@ describe('products spread over workers', () => {
       wasm.release();
     });
 
-    test('at the start: one thread', async () => {
+    test('workers that fail at the start: one thread computes', async () => {
       const engine = await createUnsharedEngine({
         threads: 2,
         threadUrl: script('throws.mjs', 'throw new Error("no")'),
@@ -192,7 +192,7 @@ describe('the border, called amiss', () => {
     return { ...own, at, rows, part, expected };
   }
 
-  test('indexes of parts out of range, unknown handles, what is done twice', async () => {
+  test('indexes out of range, unknown handles and repeated calls are refused', async () => {
     const { wasm, session, at, rows, part, run, expected, close } = await waiting();
     assert.deepEqual([part(0, 0), part(2, 2), part(2 ** 32 - 1, 3)], [0, 0, 0]);
     assert.equal(wasm.call('bqw_session_spread', 12345, 0, 1, at, rows), 0);

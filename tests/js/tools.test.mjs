@@ -62,7 +62,7 @@ for (const [name, create] of /** @type {const} */ ([
     }
 
     for (const style of ['none', 'hermes']) {
-      test(`${style}: content in parts is their text, in any message; what is no text is refused by name`, async () => {
+      test(`${style}: content in parts is joined in any message; parts that are no text are refused by name`, async () => {
         const parts = (/** @type {string[]} */ ...texts) => texts.map((text) => ({ type: 'text', text }));
         const call = { id: 'abcdefghi', type: 'function', function: { name: 'time', arguments: '{}' } };
         const talk = (/** @type {(text: string) => any} */ content) => [
@@ -98,7 +98,7 @@ for (const [name, create] of /** @type {const} */ ([
     }
 
     for (const style of Object.keys(TEMPLATES)) {
-      test(`${style}: a call that must be; its arguments keep to the schema`, async () => {
+      test(`${style}: a required call has arguments that match the schema`, async () => {
         const request = { messages, tools: TOOLS, temperature: 1, seed: 3, max_tokens: 120 };
         const {
           choices: [{ message, finish_reason }],

@@ -118,7 +118,7 @@ test('every call fails with an error if the worker cannot start or has ended', a
 });
 
 for (const fail of ['loop', 'close', 'terminate']) {
-  test(`a worker that fails (${fail}) in the middle of calls: each ends, and so does what is asked later`, async (t) => {
+  test(`a worker that fails (${fail}) during calls ends all of them and later calls`, async (t) => {
     const worker = new Worker(new URL('./threads/failing-worker.mjs', import.meta.url));
     const engine = await createWorkerEngine({ worker, threads: 1 });
     t.after(() => engine.close());

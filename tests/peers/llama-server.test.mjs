@@ -105,7 +105,7 @@ describe("llama.cpp's server", { skip: !FILE && NO_REAL_MODEL }, () => {
     assert.equal((await remote.chat.completions.create({ messages, ...fixed })).model, id);
   });
 
-  test("replies, whole and streamed, are what OpenAI's client gets", async () => {
+  test("complete and streamed replies equal those of OpenAI's client", async () => {
     const body = { messages, ...fixed };
     const reply = await remote.chat.completions.create({ ...body, logprobs: true, top_logprobs: 2 });
     const model = reply.model;
@@ -148,7 +148,7 @@ describe("llama.cpp's server", { skip: !FILE && NO_REAL_MODEL }, () => {
 
   // SmolLM2's own template knows of none, so it is given another. With none of six does this server hold so small a model to a call, also where
   // one is required: that calls are read as they come is tested with servers that make them (tests/js/connect.test.mjs).
-  test("tools reach it, and the answer is what OpenAI's client gets", async (t) => {
+  test("tools are sent, and the answer equals that of OpenAI's client", async (t) => {
     const other = await start('--chat-template-file', join(dirname(await provideLlamaServer()), 'tools.jinja'));
     t.after(other.close);
     const remote = connect(other.url);
@@ -239,7 +239,7 @@ describe("llama.cpp's server", { skip: !FILE && NO_REAL_MODEL }, () => {
     await until('it to end', async () => !(await server.busy()));
   });
 
-  test("Vercel's AI SDK over it", async () => {
+  test("Vercel's AI SDK works with the server", async () => {
     const model = createProvider({ smollm2: remote }).languageModel('smollm2');
     const asked = { model, messages, temperature: 0, maxOutputTokens: 12, maxRetries: 0 };
     const { text } = await generateText(asked);
