@@ -195,96 +195,120 @@ export function parseRange(header, size) {
   return start < size ? { start, end } : 'unsatisfiable';
 }
 
+/** @typedef {import('node:http').IncomingMessage} Request */
+/** @typedef {import('node:http').ServerResponse} Response */
 /**
- * Responds to a request.
- * @param {import('node:http').IncomingMessage} request
- * @param {import('node:http').ServerResponse} response
- * @param {{root: string, sources?: string, folders: readonly string[], home: string, hosts: string[], common: Record<string, string>, models?: string, compressed?: Map<string, Promise<Buffer>>}} site
- *   `compressed`: gzipped files, by path and ETag; without it, responses are not compressed
+ * Properties of a server. `common`: headers of all responses; `compressed`: gzipped files, by path and ETag; without it, responses are
+ * not compressed.
+ * @typedef {{root: string, sources?: string, folders: readonly string[], home: string, hosts: string[], common: Record<string, string>, models?: string, compressed?: Map<string, Promise<Buffer>>}} Site
  */
-async function respond(request, response, { root, sources, folders, home, hosts, common, models, compressed }) {
-  /** @param {number} status @param {Record<string, string | number>} [headers] @param {string} [text] */
-  const sendText = (status, headers = {}, text = '') => {
-    response.writeHead(status, {
-      ...common,
-      'Content-Type': 'text/plain; charset=utf-8',
-      'Content-Length': Buffer.byteLength(text),
-      ...headers,
-    });
-    response.end(request.method === 'HEAD' ? '' : text);
+
+/**
+ * Sends a text.
+ * @param {Request} request @param {Response} response @param {Site} site
+ * @param {number} status @param {Record<string, string | number>} [headers] @param {string} [text]
+ */
+function sendText(request, response, { common }, status, headers = {}, text = '') {
+  response.writeHead(status, {
+    ...common,
+    'Content-Type': 'text/plain; charset=utf-8',
+    'Content-Length': Buffer.byteLength(text),
+    ...headers,
+  });
+  response.end(request.method === 'HEAD' ? '' : text);
+}
+
+/** Returns the real path of the file at a public path, or undefined if there is none. @param {string} path @param {Site} site */
+function findFile(path, { root, sources, folders, models }) {
+  if (models && path.startsWith(`${LOCAL_FOLDER}/`)) return resolveInside(models, path.slice(LOCAL_FOLDER.length));
+  return resolvePublic(path, root, folders) ?? (sources && resolvePublic(path, sources, folders));
+}
+
+/** Whether a request accepts a compressed response with the complete file. @param {Request} request */
+const acceptsCompression = ({ headers }) =>
+  headers.range === undefined && /\bgzip\b/.test(String(headers['accept-encoding']));
+
+/**
+ * Sends a file: completely, compressed, as a range, or its headers only.
+ * @param {Request} request @param {Response} response @param {Site} site
+ * @param {{ path: string, filePath: string, file: import('node:fs/promises').FileHandle, stat: import('node:fs').Stats }} target
+ */
+async function sendFile(request, response, site, { path, filePath, file, stat }) {
+  const { common, compressed } = site;
+  const isCompressed = compressed !== undefined && COMPRESSIBLE.test(path) && acceptsCompression(request);
+  const etag = `"${stat.size.toString(16)}-${Math.trunc(stat.mtimeMs).toString(16)}${isCompressed ? '-gzip' : ''}"`;
+  const headers = {
+    ...common,
+    ...(common === HEADERS && FETCHING_WORKERS.includes(path) && FETCHING_HEADERS),
+    ...(common === HEADERS && path.endsWith('.html') && importMapPolicy(await readFile(filePath, 'utf8'))),
+    ...(path === ROOT_SERVICE_WORKER && { 'Service-Worker-Allowed': '/' }),
+    'Content-Type': TYPES[extname(path)] ?? 'application/octet-stream',
+    ...(compressed && COMPRESSIBLE.test(path) && { Vary: 'Accept-Encoding' }),
+    ...(isCompressed && { 'Content-Encoding': 'gzip' }),
+    ETag: etag,
+    'Accept-Ranges': 'bytes',
   };
+  if (request.headers['if-none-match'] === etag) {
+    response.writeHead(304, headers);
+    return response.end();
+  }
+  if (isCompressed) {
+    const key = `${filePath} ${etag}`;
+    const body = compressed.get(key) ?? readFile(filePath).then((bytes) => promisify(gzip)(bytes, { level: 9 }));
+    compressed.set(key, body);
+    const { length } = await body;
+    response.writeHead(200, { ...headers, 'Content-Length': length });
+    return response.end(request.method === 'HEAD' ? '' : await body);
+  }
+  const isCurrentVersion = request.headers['if-range'] === undefined || request.headers['if-range'] === etag;
+  const range = request.method === 'GET' && isCurrentVersion ? parseRange(request.headers.range, stat.size) : undefined;
+  if (range === 'unsatisfiable')
+    return sendText(
+      request,
+      response,
+      site,
+      416,
+      { 'Content-Range': `bytes */${stat.size}` },
+      `expected a range within ${stat.size} bytes, found "${request.headers.range}"\n`,
+    );
+  const { start, end } = range ?? { start: 0, end: stat.size - 1 };
+  response.writeHead(range ? 206 : 200, {
+    ...headers,
+    'Content-Length': end - start + 1,
+    ...(range ? { 'Content-Range': `bytes ${start}-${end}/${stat.size}` } : {}),
+  });
+  if (request.method === 'HEAD' || end < start) return response.end();
+  await pipeline(createReadStream('', { fd: file, start, end, autoClose: false }), response);
+}
+
+/** Responds to a request. @param {Request} request @param {Response} response @param {Site} site */
+async function respond(request, response, site) {
+  const { folders, home, hosts, models } = site;
+  /** @param {number} status @param {Record<string, string | number>} [headers] @param {string} [text] */
+  const send = (status, headers, text) => sendText(request, response, site, status, headers, text);
   const name = hostName(request.headers.host);
-  if (!isOurs(name, { hosts })) return sendText(403, {}, `expected a host name of this server, found "${name}"\n`);
+  if (!isOurs(name, { hosts })) return send(403, {}, `expected a host name of this server, found "${name}"\n`);
   if (request.method !== 'GET' && request.method !== 'HEAD')
-    return sendText(405, { Allow: 'GET, HEAD' }, `expected GET or HEAD, found ${request.method}\n`);
+    return send(405, { Allow: 'GET, HEAD' }, `expected GET or HEAD, found ${request.method}\n`);
   const target = request.url ?? '/';
-  if (/^\/([?#]|$)/.test(target)) return sendText(302, { Location: home + target.slice(1) });
+  if (/^\/([?#]|$)/.test(target)) return send(302, { Location: home + target.slice(1) });
   let path = publicPath(target, models ? [...folders, LOCAL_FOLDER] : folders);
-  if (path === undefined) return sendText(404, {}, 'not found\n');
+  if (path === undefined) return send(404, {}, 'not found\n');
   if (path.endsWith('/')) path += 'index.html';
 
   if (models && path === 'demo/local.json') {
     const isEmbedderList = target.endsWith('?embedders');
-    const entries = localModels(models).filter(({ name }) => (name === EMBEDDER) === isEmbedderList);
-    const text = `${JSON.stringify(entries)}\n`;
-    return sendText(200, { 'Content-Type': TYPES['.json'] }, text);
+    const entries = localModels(models).filter((model) => (model.name === EMBEDDER) === isEmbedderList);
+    return send(200, { 'Content-Type': TYPES['.json'] }, `${JSON.stringify(entries)}\n`);
   }
-  const filePath =
-    models && path.startsWith(`${LOCAL_FOLDER}/`)
-      ? resolveInside(models, path.slice(LOCAL_FOLDER.length))
-      : (resolvePublic(path, root, folders) ?? (sources && resolvePublic(path, sources, folders)));
-  if (filePath === undefined) return sendText(404, {}, 'not found\n');
+  const filePath = findFile(path, site);
+  if (filePath === undefined) return send(404, {}, 'not found\n');
   const file = await open(filePath).catch(() => undefined);
   try {
     const stat = await file?.stat();
-    if (stat?.isDirectory()) return sendText(301, { Location: `${target.split(/[?#]/, 1)[0]}/` });
-    if (!file || !stat?.isFile()) return sendText(404, {}, 'not found\n');
-    const isCompressed =
-      compressed !== undefined &&
-      request.headers.range === undefined &&
-      COMPRESSIBLE.test(path) &&
-      /\bgzip\b/.test(String(request.headers['accept-encoding']));
-    const etag = `"${stat.size.toString(16)}-${Math.trunc(stat.mtimeMs).toString(16)}${isCompressed ? '-gzip' : ''}"`;
-    const headers = {
-      ...common,
-      ...(common === HEADERS && FETCHING_WORKERS.includes(path) && FETCHING_HEADERS),
-      ...(common === HEADERS && path.endsWith('.html') && importMapPolicy(await readFile(filePath, 'utf8'))),
-      ...(path === ROOT_SERVICE_WORKER && { 'Service-Worker-Allowed': '/' }),
-      'Content-Type': TYPES[extname(path)] ?? 'application/octet-stream',
-      ...(compressed && COMPRESSIBLE.test(path) && { Vary: 'Accept-Encoding' }),
-      ...(isCompressed && { 'Content-Encoding': 'gzip' }),
-      ETag: etag,
-      'Accept-Ranges': 'bytes',
-    };
-    if (request.headers['if-none-match'] === etag) {
-      response.writeHead(304, headers);
-      return response.end();
-    }
-    if (isCompressed) {
-      const key = `${filePath} ${etag}`;
-      const body = compressed.get(key) ?? readFile(filePath).then((bytes) => promisify(gzip)(bytes, { level: 9 }));
-      compressed.set(key, body);
-      const { length } = await body;
-      response.writeHead(200, { ...headers, 'Content-Length': length });
-      return response.end(request.method === 'HEAD' ? '' : await body);
-    }
-    const isCurrentVersion = request.headers['if-range'] === undefined || request.headers['if-range'] === etag;
-    const range =
-      request.method === 'GET' && isCurrentVersion ? parseRange(request.headers.range, stat.size) : undefined;
-    if (range === 'unsatisfiable')
-      return sendText(
-        416,
-        { 'Content-Range': `bytes */${stat.size}` },
-        `expected a range within ${stat.size} bytes, found "${request.headers.range}"\n`,
-      );
-    const { start, end } = range ?? { start: 0, end: stat.size - 1 };
-    response.writeHead(range ? 206 : 200, {
-      ...headers,
-      'Content-Length': end - start + 1,
-      ...(range ? { 'Content-Range': `bytes ${start}-${end}/${stat.size}` } : {}),
-    });
-    if (request.method === 'HEAD' || end < start) return response.end();
-    await pipeline(createReadStream('', { fd: file, start, end, autoClose: false }), response);
+    if (stat?.isDirectory()) return send(301, { Location: `${target.split(/[?#]/, 1)[0]}/` });
+    if (!file || !stat?.isFile()) return send(404, {}, 'not found\n');
+    await sendFile(request, response, site, { path, filePath, file, stat });
   } finally {
     await file?.close();
   }
