@@ -3,7 +3,7 @@
  */
 import { parseArgs } from 'node:util';
 import { nearest } from '../js/shared/options.js';
-import { Usage } from './options.js';
+import { checkOutput, Usage } from './options.js';
 
 /** @typedef {import('./options.js').Option} Option */
 
@@ -128,6 +128,14 @@ export async function parse(name, { operands, options, writesLast, loadsFile }, 
     throw new Usage(
       `${name} would replace a file that it reads: choose another name for ${/[\w.]+(?=]?$)/.exec(operands)}`,
     );
+  const isOutputOperand = writesLast && positionals.length > 1;
+  if (isOutputOperand) await checkOutput(name, /** @type {string} */ (positionals.at(-1)));
+  for (const [option, path] of values) {
+    if (!options[option].writes) continue;
+    await checkOutput(`${name}: --${option}`, path);
+    if (await isLastRepeated([...positionals, path]))
+      throw new Usage(`${name} would replace a file that it reads: choose another name for --${option}`);
+  }
   if (loadsFile && positionals[0].startsWith('hf:'))
     throw new Usage(`${name} needs a file: first bq4 convert ${positionals[0]} OUT.bq4`);
   return { operands: positionals, options: /** @type {any} */ (parsed) };

@@ -6,6 +6,7 @@ import { openCheckpoint } from '../js/convert/checkpoint.js';
 import { readJsonFile } from '../js/convert/folder.js';
 import { listSafetensors } from '../js/format/safetensors.js';
 import { configOf } from '../js/format/families/names.js';
+import { HEAD_BYTES, unknownFile } from '../js/convert/unknown-file.js';
 import { readTokenizerFile } from '../js/convert/tokenizer-files.js';
 import { readHeader } from '../js/format/gguf/header.js';
 import { configOfGguf, metaOfGguf, readParts } from '../js/format/gguf/open.js';
@@ -257,6 +258,14 @@ const containerOf = (magic) =>
  */
 export async function inspectForeign(path, file) {
   const head = file ? String.fromCharCode(...(await readRange(file, 0, 4))) : '';
+  if (file && head !== 'GGUF' && /^(https?|file):/.test(path)) {
+    const container = containerOf(head);
+    if (['PyTorch checkpoint', 'pickle', 'QSF'].includes(container) || path.endsWith('.safetensors'))
+      throw new BqError('UNSUPPORTED', `${path} is neither a .bq4 nor a .gguf file; others are read from disk only`, {
+        hint: 'download the file first',
+      });
+    throw unknownFile(path, await readRange(file, 0, HEAD_BYTES));
+  }
   const report =
     head === 'GGUF' && file
       ? await inspectGguf(file)

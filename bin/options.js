@@ -25,28 +25,60 @@ export async function readText(path) {
   }
 }
 
-/** Writes a file as UTF-8. Throws WRITE. @param {string} path @param {string} text */
-export async function writeText(path, text) {
+/** Creates the error WRITE. @param {string} path @param {unknown} cause */
+const writeError = (path, cause) =>
+  new BqError('WRITE', `${path} can't be written: ${/** @type {Error} */ (cause).message}`, {
+    cause,
+    hint: 'check the folder, its permissions and the free space',
+  });
+
+/** Writes a file. Throws WRITE. @param {string} path @param {string | Uint8Array} content  text is written as UTF-8 */
+export async function writeOutput(path, content) {
   const { writeFile } = await import('node:fs/promises');
   try {
-    await writeFile(path, text);
+    await writeFile(path, content);
   } catch (cause) {
-    throw new BqError('WRITE', `${path} can't be written: ${/** @type {Error} */ (cause).message}`, {
-      cause,
-      hint: 'check the folder, its permissions and the free space',
-    });
+    throw writeError(path, cause);
   }
 }
 
 /**
- * An option in the form of util.parseArgs, with its help; `value` is the placeholder of the option's value.
- * @typedef {{ type: 'string' | 'boolean', multiple?: boolean, value?: string, help: string }} Option
+ * Checks that a file can be written, before a computation that would be lost. Nothing is created. Throws Usage, WRITE.
+ * @param {string} subject  option or operand, for messages
+ * @param {string} path
+ */
+export async function checkOutput(subject, path) {
+  if (path === '-' || path === '')
+    throw new Usage(
+      `${subject}: expected the path of a file, found "${path}"${path && '; a file of that name is ./-'}`,
+    );
+  const { access, constants, stat } = await import('node:fs/promises');
+  const { dirname } = await import('node:path');
+  try {
+    const existing = await stat(path).catch(() => null);
+    if (existing?.isDirectory()) throw new Error('it is a folder');
+    if (existing) return await access(path, constants.W_OK);
+    const folder = dirname(path);
+    const parent = await stat(folder).catch(() => null);
+    if (!parent?.isDirectory()) throw new Error(`${folder} is ${parent ? 'not a folder' : 'no existing folder'}`);
+    await access(folder, constants.W_OK);
+  } catch (cause) {
+    throw writeError(path, cause);
+  }
+}
+
+/**
+ * An option in the form of util.parseArgs, with its help; `value` is the placeholder of the option's value, `writes`
+ * whether the value is the path of a file to write.
+ * @typedef {{ type: 'string' | 'boolean', multiple?: boolean, value?: string, writes?: boolean, help: string }} Option
  */
 
 /** Creates an option without a value. @param {string} help @returns {Option} */
 export const flag = (help) => ({ type: 'boolean', help });
 /** Creates an option with a value. @param {string} name  placeholder @param {string} help @returns {Option} */
 export const value = (name, help) => ({ type: 'string', value: name, help });
+/** Creates an option whose value is a file to write. @param {string} name @param {string} help @returns {Option} */
+export const outputFile = (name, help) => ({ type: 'string', value: name, writes: true, help });
 /** Creates an option that may be repeated. @param {string} name  placeholder @param {string} help @returns {Option} */
 export const values = (name, help) => ({ type: 'string', multiple: true, value: name, help });
 

@@ -1,9 +1,9 @@
 /**
  * `bq4 prompt-state`: computes a prompt cache, the KV cache of the beginning of conversations, which pages can load.
  */
-import { readFile, writeFile } from 'node:fs/promises';
+import { readFile } from 'node:fs/promises';
 import { stderr } from 'node:process';
-import { DECODE, ENGINE, load, Usage, value } from '../options.js';
+import { checkOutput, DECODE, ENGINE, load, Usage, value, writeOutput } from '../options.js';
 
 /** @type {import('../command.js').Command} */
 export const command = {
@@ -42,10 +42,11 @@ export async function writePromptState([file, out = defaultPath(file)], options)
   if ((system === undefined) === (path === undefined))
     throw new Usage('prompt-state needs --system TEXT or --messages FILE.json');
   const messages = path === undefined ? [{ role: 'system', content: system }] : await readMessages(path);
+  await checkOutput('prompt-state', out); // also the default
   const { engine, model } = await load(file, options);
   const state = await model.savePromptCache(messages);
   const { tokens } = await model.loadPromptCache(state);
   await engine.close();
-  await writeFile(out, state);
+  await writeOutput(out, state);
   stderr.write(`${out}: ${tokens} tokens, ${state.length} bytes\n`);
 }

@@ -1,13 +1,12 @@
 /** `bq4 quantize`: quantizes a model to fewer bits, calibrated on a text. */
 import { existsSync } from 'node:fs';
-import { writeFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import process, { stderr, stdout } from 'node:process';
 import { formatReport } from '../../js/format/conversion-report.js';
 import { plotReport } from '../../js/quantize/error-chart.js';
 import { quantize } from '../../js/quantize/index.js';
 import { withInput } from '../model-input.js';
-import { flag, numberOf, readText, Usage, value } from '../options.js';
+import { flag, numberOf, outputFile, readText, Usage, value, writeOutput } from '../options.js';
 
 /** @type {import('../command.js').Command} */
 export const command = {
@@ -39,7 +38,7 @@ export const command = {
       'NUMBER',
       'from 0 (default) to 1: how far large magnitudes of inputs are moved into the weights (AWQ)',
     ),
-    plot: value('FILE.svg', 'writes a chart of the error of each matrix, and of its bits if they differ'),
+    plot: outputFile('FILE.svg', 'writes a chart of the error of each matrix, and of its bits if they differ'),
     threads: value(
       'N',
       'number of threads (default: one per core, at most 8, as memory allows); the result does not depend on it',
@@ -141,5 +140,5 @@ export async function quantizeFile([from, to], options) {
     return;
   }
   stdout.write(options.json ? `${JSON.stringify(report)}\n` : `${formatReport(report)}\n`);
-  if (plot !== undefined) await writeFile(plot, plotReport(report));
+  if (plot !== undefined) await writeOutput(plot, plotReport(report));
 }

@@ -2,7 +2,7 @@
 import { stderr, stdin, stdout } from 'node:process';
 import { BqError } from '../../js/shared/errors.js';
 import { generateFlags, generateOptions } from '../generate-options.js';
-import { adapterOf, draftOf, flag, load, Usage, value, writeText } from '../options.js';
+import { adapterOf, draftOf, flag, load, outputFile, Usage, value, writeOutput } from '../options.js';
 
 /** Defaults of this command for options of `generate`. */
 const PRESETS = { maxTokens: 256 };
@@ -15,7 +15,10 @@ export const command = {
   options: {
     prompt: value('TEXT', 'the prompt, instead of PROMPT; if PROMPT is -, the prompt is read from standard input'),
     chat: flag("wraps the prompt as a user message in the model's chat format"),
-    receipt: value('OUT.json', 'writes a receipt with which bq4 replay repeats the computation (not with --adapter)'),
+    receipt: outputFile(
+      'OUT.json',
+      'writes a receipt with which bq4 replay repeats the computation (not with --adapter)',
+    ),
     json: flag('prints one JSON object: tokens, text, finishReason, seed, usage, timings, build'),
     ...generateFlags(PRESETS),
   },
@@ -60,7 +63,7 @@ async function runPrompt([file, positional], options) {
     const receipt = session
       ? receiptOf(model, session, result, replyOptions)
       : receiptOfReply(model, result, replyOptions);
-    await writeText(options.receipt, `${JSON.stringify(await receipt)}\n`);
+    await writeOutput(options.receipt, `${JSON.stringify(await receipt)}\n`);
   }
   const { build, reason: buildReason } = engine.info;
   if (options.json)

@@ -2,7 +2,7 @@
 import { stderr, stdout } from 'node:process';
 import { trainClassifier } from '../../js/api/classifiers/index.js';
 import { BqError } from '../../js/shared/errors.js';
-import { flag, load, MODEL, numberOf, oneOf, readText, value, writeText } from '../options.js';
+import { flag, load, MODEL, numberOf, oneOf, readText, value, writeOutput } from '../options.js';
 
 /** @type {import('../command.js').Command} */
 export const command = {
@@ -80,6 +80,6 @@ async function train(model, data, out, { test, name, type, labels, penalty, json
     onProgress,
   });
   if (stderr.isTTY) stderr.write('\r');
-  await writeText(out, `${JSON.stringify(file)}\n`);
+  await writeOutput(out, `${JSON.stringify(file)}\n`);
   stdout.write(json ? `${JSON.stringify(report)}\n` : `${format(report)}\n`);
 }

@@ -10,6 +10,7 @@ import { isHubName, openHub } from './hub.js';
 import { readLlama2c } from '../format/llama2c.js';
 import { readQsf } from '../format/qsf/read.js';
 import { readTorchModel } from '../format/torch/training-scripts.js';
+import { HEAD_BYTES, unknownFile } from './unknown-file.js';
 
 /**
  * @typedef {object} Checkpoint
@@ -59,6 +60,8 @@ export async function openCheckpoint(input, hub = {}) {
   const hasConfig = existsSync(join(dirname(input), 'config.json'));
   if (input.endsWith('.safetensors')) return openHf(input, false);
   const file = await openFile(input);
+  /** The function that reads the file. @type {typeof readQsf | typeof readTorchModel | typeof readBullet | typeof readLlama2c | null} */
+  let read = null;
   try {
     const start = String.fromCharCode(...(await readRange(file, 0, 4)));
     // A zip archive, or a pickle of protocol 2 or later. No llama2.c header begins with these bytes.
@@ -69,7 +72,7 @@ export async function openCheckpoint(input, hub = {}) {
     }
     const other = OTHER_FORMATS.find(([magic]) => start.startsWith(magic));
     if (other) throw new BqError('UNSUPPORTED', `${input} ${other[1]}`, { offset: 0, hint: other[2] });
-    const read = start === 'QSF1' ? readQsf : isTorch ? readTorchModel : start[0] === '{' ? readBullet : readLlama2c;
+    read = start === 'QSF1' ? readQsf : isTorch ? readTorchModel : start[0] === '{' ? readBullet : readLlama2c;
     const model = await read(file);
     return {
       close: () => file.close(),
@@ -81,8 +84,11 @@ export async function openCheckpoint(input, hub = {}) {
       template: '',
       ...model,
     };
-  } catch (error) {
+  } catch (/** @type {any} */ error) {
+    // These two formats are assumed for files that begin like no other format.
+    const isAssumed = error.code === 'NOT_A_MODEL' && read !== readQsf && read !== readTorchModel;
+    const head = isAssumed ? await readRange(file, 0, HEAD_BYTES) : null;
     await file.close();
-    throw error;
+    throw head ? unknownFile(input, head, error) : error;
   }
 }

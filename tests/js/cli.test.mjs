@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { execFileSync, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { closeSync, existsSync, mkdtempSync, openSync, rmSync, writeFileSync } from 'node:fs';
+import { closeSync, existsSync, mkdirSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -222,6 +222,83 @@ test('a pipe in place of a model is refused immediately, as a pipe', { skip: pro
   }
 });
 
+test('output files are checked before anything is computed', () => {
+  const [notes, image, text] = ['notes.txt', 'image.svg', 'text.txt'].map((name) => join(folder, name));
+  writeFileSync(notes, 'kept');
+  writeFileSync(text, 'Once upon a time.');
+  mkdirSync(join(folder, 'taken'));
+  const readOnly = join(folder, 'read-only.json');
+  writeFileSync(readOnly, '', { mode: 0o444 });
+  /** Commands without the file to write. @type {[string, string[]][]} */
+  const commands = [
+    ['--receipt', ['run', path, 'Once', '--max-tokens', '2', '--receipt']],
+    ['--plot', ['quantize', path, join(folder, 'out.bq4'), '--calibrate', text, '--plot']],
+    ['convert', ['convert', path]],
+    ['quantize', ['quantize', path]],
+    ['bundle', ['bundle', path]],
+    ['prompt-state', ['prompt-state', path, '--system', 'Hi']],
+    ['train-head', ['train-head', path, text]],
+  ];
+  /** @type {[string, number, RegExp][]} */
+  const refused = [
+    [join(folder, 'taken'), 1, /^bq4: WRITE: .*taken can't be written: it is a folder\n/],
+    [join(folder, 'none', 'x'), 1, /^bq4: WRITE: .*x can't be written: .*none is no existing folder\n/],
+    [join(notes, 'x'), 1, /^bq4: WRITE: .*x can't be written: .*notes\.txt is not a folder\n/],
+    [path, 2, /would replace/],
+    ['-', 2, /expected the path of a file, found "-"; a file of that name is \.\/-\n/],
+    ['', 2, /expected the path of a file, found ""\n/],
+  ];
+  // Root may write any file.
+  if (process.getuid?.() !== 0) refused.push([readOnly, 1, /^bq4: WRITE: .*read-only\.json can't be written: EACCES/]);
+  for (const [name, args] of commands)
+    for (const [output, expected, message] of refused) {
+      const { status, stdout, stderr } = bq4(...args, output);
+      assert.deepEqual([status, stdout], [expected, ''], `${name} ${output}: ${stderr}`);
+      assert.match(stderr, message, `${name} ${output}`);
+    }
+  assert.equal(readFileSync(notes, 'utf8'), 'kept');
+  assert.ok(!existsSync(join(folder, 'out.bq4')) && !existsSync(image));
+  // An existing file is replaced.
+  assert.equal(bq4('run', path, 'Once', '--max-tokens', '2', '--receipt', notes).status, 0);
+  assert.match(readFileSync(notes, 'utf8'), /^\{.*"tokens"/s);
+});
+
+test('inspect and convert: a file that is no model is described, with the expected formats', () => {
+  const FORMATS = /\n +expected \.bq4, \.gguf, \.safetensors, /;
+  /** @type {[string, string | Buffer, RegExp, RegExp][]} */
+  const files = [
+    ['letter.txt', 'Dear reader,\nhello.\n', /letter\.txt is a text file: "Dear reader,\\nhello\."\n/, FORMATS],
+    ['text.gguf', 'é'.repeat(300), /text\.gguf is a text file: "é/, FORMATS],
+    ['settings.json', '{"a": 1}', /settings\.json is JSON or a template: /, FORMATS],
+    ['chat.jinja', '{% for m in messages %}', /chat\.jinja is JSON or a template: /, FORMATS],
+    ['page.html', '<!DOCTYPE html><p>', /page\.html is a web page\n/, /use the address of the file itself/],
+    [
+      'pointer.gguf',
+      'version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 5\n',
+      /pointer\.gguf is a pointer of Git LFS, not the file itself\n/,
+      /git lfs pull/,
+    ],
+    ['photo.bin', Buffer.from('\x89PNG\r\n\x1a\n12345678901234567890', 'latin1'), /is a picture\n/, FORMATS],
+    ['model.gguf.gz', Buffer.from('\x1f\x8b\b12345678901234567890', 'latin1'), /is a compressed file\n/, /extract it/],
+    ['noise.bin', Buffer.alloc(99, 0xc3), /begins with the bytes c3 c3 c3 c3, as no known format does\n/, FORMATS],
+    ['empty.bin', '', /empty\.bin is empty\n/, /fetch it again/],
+  ];
+  for (const [name, content, message, hint] of files) {
+    const input = join(folder, name);
+    writeFileSync(input, content);
+    for (const args of [
+      ['inspect', input],
+      ['convert', input, join(folder, 'of-no-model.bq4')],
+    ]) {
+      const { status, stderr } = bq4(...args);
+      assert.equal(status, 1, name);
+      assert.match(stderr, /^bq4: NOT_A_MODEL: /, name);
+      assert.match(stderr, message, name);
+      assert.match(stderr, hint, name);
+    }
+  }
+});
+
 test('a failed write is reported without a stack; a closed pipe ends the program', async () => {
   const outputs = [
     ['run', path, 'Once', '--max-tokens', '2', '--receipt', join(folder, 'none', 'x.json')],
@@ -237,8 +314,7 @@ test('a failed write is reported without a stack; a closed pipe ends the program
     );
     assert.doesNotMatch(stderr, /^\s+at /m);
   }
-  // Printed text ends with a line break before the error.
-  assert.match(bq4(...outputs[0]).stdout, /\n$/);
+  assert.equal(bq4(...outputs[0]).stdout, '', 'nothing is computed');
   assert.match(bq4('replay', join(folder, 'none.json'), path).stderr, /READ: .*none\.json can't be read/);
   const child = spawn(process.execPath, [program, 'run', path, 'Once', '--max-tokens', '60']);
   child.stdout.destroy();
