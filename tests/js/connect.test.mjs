@@ -191,6 +191,24 @@ test('connect checks options by name and type, and accepts headers in any form o
   for (const headers of forms) assert.equal((await connect(server.url, { headers }).models.list()).object, 'list');
 });
 
+test('requests that are no JSON, and results of fetch that are no Response, are refused', async () => {
+  const server = (/** @type {any} */ result) =>
+    connect('http://x.example/v1', { model: 'm', fetch: async () => result });
+  const circle = /** @type {any} */ ({ messages: [] });
+  circle.self = circle;
+  for (const request of /** @type {any[]} */ ([circle, { messages: [], n: 5n }]))
+    await assert.rejects(server(new Response('{}')).chat.completions.create(request), {
+      code: 'ARGUMENT',
+      message: /^expected a request that JSON can represent: [^\n]+$/,
+    });
+  for (const result of [undefined, null, {}, 'x'])
+    for (const stream of [false, true])
+      await assert.rejects(server(result).chat.completions.create(/** @type {any} */ ({ messages: [], stream })), {
+        code: 'ARGUMENT',
+        message: /^the result of `fetch`: expected a Response, found /,
+      });
+});
+
 test('an abort ends the request with its reason before, during the wait and within a stream; so does leaving the loop', async () => {
   const reason = new Error('enough');
   await assert.rejects(remote.chat.completions.create(fixed, { signal: AbortSignal.abort(reason) }), reason);

@@ -131,6 +131,21 @@ test('embeddings work, also in a vector store', async () => {
   assert.equal((await store.similaritySearch('Bye', 1))[0].pageContent, 'Bye');
 });
 
+test('embeddings: texts that are not strings are refused, also numbers, which would be tokens', async () => {
+  const vectors = new Bq4Embeddings({ model: own });
+  for (const texts of /** @type {any[]} */ ([[5], ['a', null], [['a']], 'a', null, new Set(['a'])]))
+    await assert.rejects(vectors.embedDocuments(texts), { code: 'ARGUMENT', message: /^texts(\[\d\])?: expected / });
+  for (const text of /** @type {any[]} */ ([5, null, undefined, ['a']]))
+    await assert.rejects(vectors.embedQuery(text), { code: 'ARGUMENT', message: /^texts\[0\]: expected a string/ });
+  assert.deepEqual(await vectors.embedDocuments([]), []);
+});
+
+test('without options, the error says that a model is missing', () => {
+  for (const Class of /** @type {any[]} */ ([ChatBq4, Bq4Embeddings]))
+    for (const fields of [[], [{}]])
+      assert.throws(() => new Class(...fields), { code: 'ARGUMENT', message: /^the model: expected a model of load/ });
+});
+
 test('an abort ends a call; failures have the error of the model', async () => {
   const controller = new AbortController();
   await assert.rejects(async () => {

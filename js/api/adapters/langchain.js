@@ -152,7 +152,7 @@ export class ChatBq4 extends BaseChatModel {
   #defaults;
 
   /** @param {ChatBq4Fields} fields */
-  constructor({ model, ...fields }) {
+  constructor({ model, ...fields } = /** @type {any} */ ({})) {
     super(fields);
     checkFieldNames('ChatBq4', [...REQUEST_FIELDS, ...MODEL_FIELDS], fields);
     this.#model = checkModel(model);
@@ -312,7 +312,7 @@ export class Bq4Embeddings extends Embeddings {
   #model;
 
   /** @param {{ model: AnyModel } & import('@langchain/core/embeddings').EmbeddingsParams} fields */
-  constructor({ model, ...fields }) {
+  constructor({ model, ...fields } = /** @type {any} */ ({})) {
     super(fields);
     checkFieldNames('Bq4Embeddings', CALLER_FIELDS, fields);
     this.#model = checkModel(model);

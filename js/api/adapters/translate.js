@@ -143,7 +143,7 @@ export async function collectReply(parts) {
 }
 
 /**
- * Computes embeddings.
+ * Computes embeddings. Throws ARGUMENT for texts that are not strings: the request would read numbers as tokens.
  * @param {AnyModel} model
  * @param {string[]} input
  * @param {object} fields  other fields of the request
@@ -151,6 +151,9 @@ export async function collectReply(parts) {
  * @returns {Promise<{ vectors: number[][], tokens: number }>}
  */
 export async function vectorsOf(model, input, fields, signal) {
+  const other = Array.isArray(input) ? input.findIndex((value) => typeof value !== 'string') : -1;
+  if (other >= 0) throw wrong(`texts[${other}]`, input[other], 'a string');
+  if (!Array.isArray(input)) throw wrong('texts', input, 'a list of strings');
   if (!input.length) return { vectors: [], tokens: 0 };
   const { data, usage } = await model.embeddings.create({ ...fields, input, encoding_format: 'float' }, { signal });
   return { vectors: data.map((/** @type {any} */ entry) => entry.embedding), tokens: usage.prompt_tokens };

@@ -57,9 +57,26 @@ async function request(url, { headers, fetch: send }, init) {
       hint: 'check that the server runs, that it allows this page (CORS), and that connect-src of the Content-Security-Policy allows it',
     });
   }
+  if (typeof response?.text !== 'function') throw wrong('the result of `fetch`', response, 'a Response');
   if (!response.ok)
     throw fromOpenAIError(response.status, await jsonOf(response, url, init.signal).catch(() => null), url);
   return response;
+}
+
+/** Returns a request as JSON. Throws ARGUMENT for values that JSON can't represent. @param {object} fields */
+function requestText(fields) {
+  try {
+    return JSON.stringify(fields);
+  } catch (/** @type {any} */ cause) {
+    throw new BqError(
+      'ARGUMENT',
+      `expected a request that JSON can represent: ${String(cause.message).split('\n')[0]}`,
+      {
+        cause,
+        hint: 'pass no BigInt, and no object that contains itself',
+      },
+    );
+  }
 }
 
 /**
@@ -233,7 +250,7 @@ export function connect(address, options) {
           ...withPlainSchemas(body),
           model: body.model ?? (isDefaultKnown ? model : await defaultModel(signal)),
         };
-        const response = await request(at, server, { method: 'POST', body: JSON.stringify(fields), signal });
+        const response = await request(at, server, { method: 'POST', body: requestText(fields), signal });
         if (body.stream) return new ChunkStream(chunks(response, at, lifetime), lifetime.controller);
         const json = checkCompleteJson(await jsonOf(response, at, signal), at);
         return path === 'chat/completions' ? new ChunkReader().read(json, 'message') : json;
