@@ -16,12 +16,17 @@ export const SCRIPT_LIMIT = 64_500;
 export const THREAD_LIMIT = 13_000;
 
 /** Limit in gzipped bytes for a library adapter. */
-export const ADAPTER_LIMIT = 6_260;
+export const ADAPTER_LIMIT = 6_300;
 /** Library adapters: files of dist/. */
 export const ADAPTERS = ['ai-sdk.js', 'langchain.js', 'prompt-api.js', 'react.js'];
 
 /** Limits for other entries: those that replace `bq4` (`connect`, `shared`), and those used in addition to it. @type {Record<string, number>} */
-export const ENTRY_LIMITS = { 'connect.js': 10_000, 'classifiers.js': 5_230, 'receipts.js': 4_760, 'shared.js': 19_210 };
+export const ENTRY_LIMITS = {
+  'connect.js': 10_100,
+  'classifiers.js': 5_230,
+  'receipts.js': 4_760,
+  'shared.js': 19_210,
+};
 
 /** Files that a page with threads, a cache and a model from a URL loads, in its main thread, the engine's worker and threads. */
 export const PAGE_SCRIPTS = ['index.js', 'worker.js', 'part-core.js', 'thread.js'];
