@@ -115,6 +115,7 @@ class LocalEngine {
 
   /** @param {{ paused?: boolean, pace?: import('../shared/types.js').Pace }} change */
   async #applyPace(change) {
+    this.#checkOpen();
     (await onDemand(import('./pace.js'))).applyPace(this.#paceState, change);
     for (const model of this.#models) model.useOneThread(this.#paceState.slow);
   }

@@ -154,3 +154,39 @@ test('a session that is created over a port while its model closes is closed', a
   await far.close();
   await engine.close();
 });
+
+for (const [name, create] of Object.entries({ createEngine, createWorkerEngine }))
+  test(`calls of closed objects of ${name} fail with CLOSED`, async () => {
+    const engine = await create({ threads: 1 });
+    const bytes = await tinyModel();
+    const model = await engine.load(fromBytes(bytes));
+    const session = await model.createSession();
+    await session.close();
+    await model.close();
+    const messages = [{ role: /** @type {const} */ ('user'), content: 'Hi' }];
+    await engine.close();
+    const calls = {
+      'session.generate': () => session.generate('a').result,
+      'session.fork': () => session.fork(),
+      'session.tokens': () => session.tokens(),
+      'session.save': () => session.save(),
+      'model.generate': () => model.generate('a').result,
+      'model.choose': () => model.choose('a', ['a', 'b']),
+      'model.classify': () => model.classify(['a']),
+      'model.tokenize': () => model.tokenize('a'),
+      'model.countTokens': () => model.countTokens(messages),
+      'model.createSession': () => model.createSession(),
+      'model.memory': () => model.memory(),
+      'model.pauseDownload': () => model.pauseDownload(),
+      'model.resumeDownload': () => model.resumeDownload(),
+      'model.score': () => model.score('abc'),
+      'model.trace': () => model.trace({ on: true }),
+      'chat.completions.create': () => model.chat.completions.create({ messages }),
+      'engine.load': () => engine.load(fromBytes(bytes)),
+      'engine.plan': () => engine.plan(fromBytes(bytes)),
+      'engine.pause': () => engine.pause(),
+      'engine.resume': () => engine.resume(),
+      'engine.setPace': () => engine.setPace('slow'),
+    };
+    for (const [call, run] of Object.entries(calls)) await assert.rejects(run(), { code: 'CLOSED' }, call);
+  });

@@ -118,8 +118,8 @@ export class LocalModel {
     else this.#wasm.useThreads(isAlone ? 1 : threads);
   }
 
-  pauseDownload = async () => this.#loading.pause();
-  resumeDownload = async () => this.#loading.resume();
+  pauseDownload = async () => (this.check(), this.#loading.pause());
+  resumeDownload = async () => (this.check(), this.#loading.resume());
 
   /**
    * Computes work units of a session and returns a status of the ABI. Computes only one work unit if weights or
@@ -380,6 +380,7 @@ export class LocalModel {
       options,
       ...handlers
     } = checkCall(TABLE.model.classify, args);
+    this.check();
     if (!options.classifier) return (await this.#embedding()).classify(texts, { ...options, ...handlers });
     const { classify } = await onDemand(import('../../api/classifiers/classify.js'));
     return classify(this, texts, { classifier: options.classifier, ...options, ...handlers });
@@ -521,7 +522,10 @@ export class LocalModel {
   }
 
   /** @type {Model['trace']} */
-  trace = async (options) => this.replies.trace(checkCall(TABLE.model.trace, [options]).options);
+  trace = async (options) => {
+    this.check();
+    return this.replies.trace(checkCall(TABLE.model.trace, [options]).options);
+  };
 
   async memory() {
     const { used, peak, size } = this.#wasm.outStruct('bqw_heap_info', 'bqw_heap');
