@@ -191,6 +191,15 @@ test('connect checks options by name and type, and accepts headers in any form o
   for (const headers of forms) assert.equal((await connect(server.url, { headers }).models.list()).object, 'list');
 });
 
+test('lists of models: null is an empty list; other values than lists are refused', async () => {
+  const listOf = (/** @type {any} */ data) =>
+    connect('http://x.example/v1', { fetch: async () => Response.json({ object: 'list', data }) }).models.list();
+  assert.deepEqual(await listOf(null), { object: 'list', data: [] });
+  assert.deepEqual(await listOf(undefined), { object: 'list', data: [] });
+  for (const data of [{}, 'x', 5])
+    await assert.rejects(listOf(data), { code: 'FORMAT', message: /expected a list in "data"/ });
+});
+
 test('requests that are no JSON, and results of fetch that are no Response, are refused', async () => {
   const server = (/** @type {any} */ result) =>
     connect('http://x.example/v1', { model: 'm', fetch: async () => result });

@@ -220,7 +220,11 @@ export function connect(address, options) {
   const list = async (listOptions) => {
     const { signal } = checkOptions('createOne', listOptions);
     const at = `${url}/models`;
-    return checkJson(await jsonOf(await request(at, server, { signal }), at, signal), at);
+    const json = checkJson(await jsonOf(await request(at, server, { signal }), at, signal), at);
+    // Some servers without models send null.
+    const data = json.data ?? [];
+    if (Array.isArray(data)) return { ...json, data };
+    throw new BqError('FORMAT', `${at}: expected a list in "data", found ${shown(data)}`, { details: { url: at } });
   };
   /**
    * Returns the id of the first model in the server's list, for requests without a model.
