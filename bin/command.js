@@ -134,7 +134,7 @@ export async function parse(name, { operands, options, writesLast, loadsFile }, 
     if (!options[option].writes) continue;
     await checkOutput(`${name}: --${option}`, path);
     if (await isLastRepeated([...positionals, path]))
-      throw new Usage(`${name} would replace a file that it reads: choose another name for --${option}`);
+      throw new Usage(`--${option} would replace ${path}, which ${name} reads or writes: choose another file`);
   }
   if (loadsFile && positionals[0].startsWith('hf:'))
     throw new Usage(`${name} needs a file: first bq4 convert ${positionals[0]} OUT.bq4`);

@@ -98,7 +98,7 @@ function stopSignal() {
 export async function quantizeFile([from, to], options) {
   const { plot } = options;
   if (plot !== undefined && [from, to].some((file) => resolve(file) === resolve(plot)))
-    throw new Usage(`--plot would replace ${plot}: choose another file for the chart`);
+    throw new Usage(`--plot would replace ${plot}, which quantize reads or writes: choose another file`);
   let lastShown = 0;
   const onProgress = (/** @type {string} */ stage, /** @type {number} */ done, /** @type {number} */ total) => {
     if (!stderr.isTTY || (Date.now() - lastShown < 100 && done < total)) return;

@@ -120,7 +120,7 @@ static void test_ranges(void) {
                 {10, 0, 1, BQ_UNSUPPORTED}, {12, 0, 3, BQ_UNSUPPORTED}, {14, 0, 1, BQ_UNSUPPORTED},
                 {15, 2, 8, BQ_FORMAT},     {16, 0, 4, BQ_UNSUPPORTED}, {17, 0, 1, BQ_FORMAT},
                 {18, 0, 1, BQ_FORMAT},     {32, 0, 500, BQ_FORMAT},    {33, 0, 0, BQ_FORMAT},
-                {19, 0, 3, BQ_UNSUPPORTED}, {20, 0, 2, BQ_UNSUPPORTED}, {21, 0, 3, BQ_UNSUPPORTED},
+                {19, 0, 3, BQ_UNSUPPORTED}, {20, 0, 2, BQ_UNSUPPORTED}, {21, 0, 4, BQ_UNSUPPORTED},
                 {22, 0, 1 << 24, BQ_FORMAT}, {23, 0, 1024, BQ_FORMAT}, {24, 0, 1024, BQ_FORMAT},
                 {34, 0, 1, BQ_FORMAT},     {35, 0, 1, BQ_FORMAT},      {36, 0, 65536, BQ_FORMAT},
                 {50, 0, 1, BQ_FORMAT},     {51, 0, 3, BQ_UNSUPPORTED}, {52, 0, 1, BQ_FORMAT},
