@@ -74,6 +74,9 @@ export function newestFrom(entries, id) {
   }
 }
 
+/** Replies that this tab is writing, or continues: their stored copies are older. @type {WeakSet<Entry>} */
+export const writtenHere = new WeakSet();
+
 /**
  * Merges two copies of a conversation. Messages only grow, so of two copies of a message the longer one is newer; of two with the same
  * length the one that is no longer being written is newer.
@@ -85,9 +88,8 @@ export function mergeEntries(local, theirs) {
     const other = others.get(entry.id);
     others.delete(entry.id);
     const longer = (other?.content.length ?? 0) - entry.content.length;
-    return other && (longer > 0 || (longer === 0 && entry.end === 'writing' && other.end !== 'writing'))
-      ? other
-      : entry;
+    const hasEnded = entry.end === 'writing' && other?.end !== 'writing' && !writtenHere.has(entry);
+    return other && (longer > 0 || (longer === 0 && hasEnded)) ? other : entry;
   };
   return [...local.map(later), ...others.values()];
 }

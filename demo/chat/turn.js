@@ -8,6 +8,7 @@ import { writingLock } from './conversation.js';
 import * as format from '../page/format.js';
 import { $, countOn, details, focusMessage, message, say, stop } from '../page/page.js';
 import { Speaker } from './screen-reader.js';
+import { writtenHere } from './tree.js';
 
 /** @typedef {import('./tree.js').Entry} Entry */
 /** @typedef {import('../../js/shared/types.js').Result} Result */
@@ -193,6 +194,7 @@ export class Turns {
     const shown = /** @type {import('./view.js').Message} */ (log.last);
     const previousEnd = shown.entry.end;
     shown.entry.end = 'writing';
+    writtenHere.add(shown.entry);
     this.#replying = new AbortController();
     // The list of chats shows the chat, and a crash before the first word does not lose the message. A continued reply is already stored.
     if (!continued) current.save();
@@ -239,6 +241,7 @@ export class Turns {
       hasReply && result && (result.tokens.length || !continued)
         ? ENDS[result.finishReason]
         : (previousEnd ?? 'stopped');
+    writtenHere.delete(shown.entry);
     if (result && hasReply) this.#finish(result, shown, Boolean(continued));
     else if (!hasReply) this.#undo(before);
     current.show();
