@@ -1,6 +1,7 @@
 /**
  * The type of a command (bin/commands/), and code that uses its description: parsing of arguments, checks, help texts.
  */
+import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { nearest } from '../js/shared/options.js';
 import { checkOutput, Usage } from './options.js';
@@ -128,12 +129,13 @@ export async function parse(name, { operands, options, writesLast, loadsFile }, 
     throw new Usage(
       `${name} would replace a file that it reads: choose another name for ${/[\w.]+(?=]?$)/.exec(operands)}`,
     );
-  const isOutputOperand = writesLast && positionals.length > 1;
-  if (isOutputOperand) await checkOutput(name, /** @type {string} */ (positionals.at(-1)));
+  const output = writesLast && positionals.length > 1 ? positionals[positionals.length - 1] : null;
+  if (output !== null) await checkOutput(name, output);
   for (const [option, path] of values) {
     if (!options[option].writes) continue;
     await checkOutput(`${name}: --${option}`, path);
-    if (await isLastRepeated([...positionals, path]))
+    const isOutput = output !== null && resolve(output) === resolve(path); // neither need exist
+    if (isOutput || (await isLastRepeated([...positionals, path])))
       throw new Usage(`--${option} would replace ${path}, which ${name} reads or writes: choose another file`);
   }
   if (loadsFile && positionals[0].startsWith('hf:'))

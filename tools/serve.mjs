@@ -218,7 +218,7 @@ function sendText(request, response, { common }, status, headers = {}, text = ''
   response.end(request.method === 'HEAD' ? '' : text);
 }
 
-/** Returns the real path of the file at a public path, or undefined if there is none. @param {string} path @param {Site} site */
+/** Returns the real path of the file at a public path; undefined if no file is there. @param {string} path @param {Site} site */
 function findFile(path, { root, sources, folders, models }) {
   if (models && path.startsWith(`${LOCAL_FOLDER}/`)) return resolveInside(models, path.slice(LOCAL_FOLDER.length));
   return resolvePublic(path, root, folders) ?? (sources && resolvePublic(path, sources, folders));

@@ -1,6 +1,5 @@
 /** `bq4 quantize`: quantizes a model to fewer bits, calibrated on a text. */
 import { existsSync } from 'node:fs';
-import { resolve } from 'node:path';
 import process, { stderr, stdout } from 'node:process';
 import { formatReport } from '../../js/format/conversion-report.js';
 import { plotReport } from '../../js/quantize/error-chart.js';
@@ -97,8 +96,6 @@ function stopSignal() {
 /** @param {string[]} files  the model, the file to write @param {any} options */
 export async function quantizeFile([from, to], options) {
   const { plot } = options;
-  if (plot !== undefined && [from, to].some((file) => resolve(file) === resolve(plot)))
-    throw new Usage(`--plot would replace ${plot}, which quantize reads or writes: choose another file`);
   let lastShown = 0;
   const onProgress = (/** @type {string} */ stage, /** @type {number} */ done, /** @type {number} */ total) => {
     if (!stderr.isTTY || (Date.now() - lastShown < 100 && done < total)) return;

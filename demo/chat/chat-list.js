@@ -243,18 +243,18 @@ export class Chats {
   async #delete({ id }) {
     const isOpen = id === this.page.current.conversation.id;
     if (isOpen) await this.page.open(); // stops its reply, which stores it again
-    const one = read(id);
+    const chat = read(id);
     // A new chat is gone when its first reply is stopped before the first word.
-    if (!one) {
+    if (!chat) {
       saveDraft(id, '');
       return this.draw();
     }
-    const restore = removeChat(one);
+    const restore = removeChat(chat);
     const at = [...rows.querySelectorAll('.chat')].findIndex((row) => row.matches(':focus-within'));
     this.draw();
     const button = rows.querySelectorAll('.chat')[Math.max(0, at)]?.querySelector('button');
     (button ?? search).focus();
-    this.#offerUndo(one, restore, isOpen);
+    this.#offerUndo(chat, restore, isOpen);
   }
 
   /**

@@ -351,7 +351,7 @@ test('unknown options of a source are refused with the nearest known one', () =>
     assert.throws(() => fromUrl(path), { code: 'ARGUMENT', message: `expected a full address, found "${path}"` });
 });
 
-test('the suggestion for an unknown option is similar or shares a beginning or an end; without a similar name there is none', () => {
+test('the error for an unknown option suggests a name that is similar or shares its beginning or end, or no name', () => {
   const suggestions = {
     complete: {
       max_tokens: 'maxTokens',

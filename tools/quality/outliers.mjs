@@ -52,7 +52,7 @@ async function measure({ config, tensors, parts }, path) {
     const clamped = values.map((x) => Math.min(Math.max(x, mean - limit), mean + limit));
     errors.clamped += normalize(squaredError(quantizeAndRestore(clamped, rows, cols, bq4h), values));
     // A separately stored weight has no error except that of f16, and it does not increase the scale of its block.
-    const rest = quantizeAndRestore(
+    const withoutOutliers = quantizeAndRestore(
       values.map((x) => (isOutlier(x) ? 0 : x)),
       rows,
       cols,
@@ -60,7 +60,7 @@ async function measure({ config, tensors, parts }, path) {
     );
     errors.separate += normalize(
       squaredError(
-        rest.map((x, i) => (isOutlier(values[i]) ? values[i] : x)),
+        withoutOutliers.map((x, i) => (isOutlier(values[i]) ? values[i] : x)),
         values,
       ),
     );

@@ -346,8 +346,8 @@ export class CallWriter {
 
   /**
    * Returns the kind of the call that the beginning of a reply is, up to its arguments: a plain JSON object (`bare`), or
-   * the form of a template whose calls begin with a bracket (`form`). Returns null if it is none, `undecided` if it may
-   * become one.
+   * the form of a template whose calls begin with a bracket (`form`). Returns `undecided` if the beginning may still become
+   * a call, and null if it is other text.
    * @param {string} text @returns {'bare' | 'form' | 'undecided' | null}
    */
   callAtStart(text) {
