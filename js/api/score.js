@@ -1,6 +1,6 @@
 /** `model.score` and `model.rerank`, which call `generate` and `embed`. Loaded on demand. */
 import { BqError } from '../shared/errors.js';
-import { texts as textList } from '../shared/checks.js';
+import { checkRerankTexts } from './rerank-texts.js';
 import { checkOptions, wrong } from '../shared/options.js';
 
 /** @import { Model, Ranked, RerankOptions, Score, ScoreOptions } from '../shared/types.js' */
@@ -50,8 +50,7 @@ export async function rerank(model, query, documents, options) {
  */
 export async function ranking(model, query, documents, options) {
   const { topN: _, ...handlers } = checkOptions('rerank', options);
-  if (typeof query !== 'string') throw wrong('the query', query, 'a string');
-  if (!Array.isArray(documents) || textList(documents)) throw wrong('the documents', documents, 'a list of strings');
+  checkRerankTexts(query, documents);
   const { reranks, labels } = model.info;
   if (!reranks)
     throw new BqError(

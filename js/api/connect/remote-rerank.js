@@ -1,8 +1,9 @@
 /** `rerank` of a server: the form that the servers of Jina, Cohere, llama.cpp and `bq4 serve` have in common. */
-import { integer, signal as signalCheck, text, texts as textList } from '../../shared/checks.js';
+import { integer, signal as signalCheck, text } from '../../shared/checks.js';
 import { BqError } from '../../shared/errors.js';
-import { checkBy, wrong } from '../../shared/options.js';
+import { checkBy } from '../../shared/options.js';
 import { shown } from '../../shared/quote-value.js';
+import { checkRerankTexts } from '../rerank-texts.js';
 
 /** @import { Ranked } from '../../shared/types.js' */
 
@@ -25,8 +26,7 @@ const OPTIONS = { topN: integer(1), model: text, signal: signalCheck };
  */
 export async function remoteRerank(send, query, documents, options) {
   const { topN, signal, model } = checkBy(OPTIONS, 'rerank', options);
-  if (typeof query !== 'string') throw wrong('the query', query, 'a string');
-  if (!Array.isArray(documents) || textList(documents)) throw wrong('the documents', documents, 'a list of strings');
+  checkRerankTexts(query, documents);
   if (!documents.length) return [];
   const { results } = await send({ query, documents, top_n: topN, model }, { signal });
   return results
