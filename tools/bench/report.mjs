@@ -248,60 +248,120 @@ function stageTable({ rows, limits }) {
   );
 }
 
-/** Returns the text of docs/log/benchmarks.md. @param {Figures} f @returns {string} */
-export function reportText(f) {
-  const { machine: m, rows } = f;
-  const native = rows.find(
-    ({ visit, facts }) => visit.runtime === 'native' && visit.variant === 'best' && facts.backend,
-  )?.facts;
-  const noAmx = rows.find(
-    ({ visit, facts }) => visit.runtime === 'native' && visit.variant === 'no-amx' && facts.backend,
-  )?.facts;
-  const wllamaSources = [
-    ...new Set(
-      rows.flatMap(({ visit, facts }) =>
-        visit.runtime === 'wllama' && facts.llamaCpp ? [`${visit.version}: llama.cpp ${facts.llamaCpp}`] : [],
-      ),
-    ),
-  ];
-  const browsers = [...new Set(rows.flatMap(({ facts }) => (facts.browser ? [facts.browser] : [])))];
-  const modules = [
-    ...new Set(
-      rows.flatMap(({ visit, facts }) =>
-        visit.runtime === 'bq4' && visit.variant === 'best' && facts.build
-          ? [`${facts.build} in ${visit.browser === 'firefox' ? 'Firefox' : 'Chromium'}`]
-          : [],
-      ),
-    ),
-  ].join(', ');
-  const rounds = rows.filter(({ rounds: n }) => n).map(({ rounds: n }) => n);
-  const shapes = ['15m', '135m', '500m'].filter((shape) =>
-    rows.some(({ visit, rounds: n }) => visit.shape === shape && n),
+/** Returns the facts that native llama.cpp reported about itself. @param {Figures} f @param {'best' | 'no-amx'} variant */
+const nativeFacts = ({ rows }, variant) =>
+  rows.find(({ visit, facts }) => visit.runtime === 'native' && visit.variant === variant && facts.backend)?.facts;
+
+/** Returns each text once, joined by commas. @param {readonly string[]} texts */
+const joinDistinct = (texts) => [...new Set(texts)].join(', ');
+
+/** Formats a share of CPU time. @param {import('./stats.mjs').Summary | null | undefined} share */
+const formatShare = (share) =>
+  share ? `${formatNumber(share.median * 100)} % (at most ${formatNumber(share.most * 100)} %)` : 'unknown';
+
+/** Formats the dates of the first and the last visit. @param {Figures} f */
+function formatDates({ from, to }) {
+  const [first, last] = [from?.slice(0, 10), to?.slice(0, 10)];
+  return first === last ? `${first}` : `${first} to ${last}`;
+}
+
+/** Returns the table of the machine and of the versions of the runtimes. @param {Figures} f */
+function machineTable(f) {
+  const { machine, rows } = f;
+  const [native, noAmx] = [nativeFacts(f, 'best'), nativeFacts(f, 'no-amx')];
+  const modules = rows
+    .filter(({ visit, facts }) => visit.runtime === 'bq4' && visit.variant === 'best' && facts.build)
+    .map(({ visit, facts }) => `${facts.build} in ${visit.browser === 'firefox' ? 'Firefox' : 'Chromium'}`);
+  const wllamaSources = rows
+    .filter(({ visit, facts }) => visit.runtime === 'wllama' && facts.llamaCpp)
+    .map(({ visit, facts }) => `${visit.version}: llama.cpp ${facts.llamaCpp}`);
+  const browsers = rows.flatMap(({ facts }) => facts.browser || []);
+  return table(
+    ['', ''],
+    [
+      ['CPU', `${machine.cpu}, ${machine.cores} cores, ${machine.memoryGB} GB`],
+      ['flags', machine.flags.join(' ')],
+      [
+        '`i32x4.relaxed_dot_i8x16_i7x16_add_s` is compiled to',
+        `in Chromium and Node ${f.dot}; in Firefox ${f.firefoxDot}`,
+      ],
+      ["bq4's module", joinDistinct(modules) || 'not measured'],
+      ['system', `${machine.os}, Node ${machine.node}`],
+      ['browsers', `${joinDistinct(browsers)}, pages cross-origin isolated`],
+      [
+        'native llama.cpp',
+        `the libraries of node-llama-cpp 3.22.1 (llama.cpp v0.5.0); backend ${native?.backend ?? 'not measured'}${noAmx ? `, without AMX ${noAmx.backend}` : ''}`,
+      ],
+      ['wllama is built from', joinDistinct(wllamaSources) || 'unknown'],
+      ['CPU time that other virtual machines used during a visit', formatShare(f.stolen)],
+      ['CPU time in use by other programs before a visit', formatShare(f.busy)],
+      ['measured', formatDates(f)],
+    ],
   );
-  const plot = (/** @type {string} */ name, /** @type {string} */ alt) => `![${alt}](../benchmarks/${name}.svg)`;
-  return `# Benchmarks
+}
+
+/** Returns the sections of all measured shapes. @param {Figures} f */
+function shapeSections(f) {
+  const isMeasured = (/** @type {string} */ shape) =>
+    f.rows.some(({ visit, rounds }) => visit.shape === shape && rounds);
+  return ['15m', '135m', '500m']
+    .filter(isMeasured)
+    .map(
+      (shape) => `## ${shape.replace('m', 'M')} shape
+
+### Decode
+
+The number after "at" is the length of the prompt, which is the depth at which decoding starts.
+
+${ratesTable(f, shape, 'decode')}
+
+### Prefill
+
+${ratesTable(f, shape, 'prefill')}
+`,
+    )
+    .join('\n');
+}
+
+/** Formats the number of rounds of the runtimes, as a range if they differ. @param {Figures} f */
+function formatRounds({ rows }) {
+  const counts = rows.map(({ rounds }) => rounds).filter(Boolean);
+  const [least, most] = [Math.min(...counts), Math.max(...counts)];
+  return least === most ? `${least}` : `${least}–${most}`;
+}
+
+/** Returns the image of a plot. @param {string} name @param {string} alt */
+const plot = (name, alt) => `![${alt}](../benchmarks/${name}.svg)`;
+
+const SETTINGS = `## Settings of the runtimes
+
+- **bq4**: \`createWorkerEngine\`, greedy. The first token of each prompt differs, so the session reuses nothing. KV cache i8, the default,
+  which increases perplexity by 0.04 to 0.29 % on the measured models (\`node tests/golden/kv_types.mjs\`,
+  [decision 5](../decisions/0005-kv-cache-types.md)).
+- **native llama.cpp**: flash attention by its default (on), KV f16, batches of 512, one thread pool for the run, no sampling, as in its own
+  benchmark; the driver is \`tools/bench/peers/native.c\`. The visit fails if the chosen backend does not use an instruction set of this CPU.
+- **llama.cpp to wasm with SIMD, Node**: the same source, driver and settings, built by \`tools/bench/peers/llama-wasm.mk\`. It runs in Node,
+  without a page and without sampling. It is not a product; it shows the speed that wllama could reach.
+- **wllama**: CPU only, KV f16, greedy. Version 3 reports its times, which exclude work of the page; version 2 is measured token by token.
+  Q4_0 with a Q8_0 LM head is llama.cpp's default for these shapes, \`--pure\` its form with 4 bits everywhere.
+- **onnxruntime-web, transformers.js**: wasm backend, all graph optimizations, KV f32. The graphs are those that onnxruntime-genai's
+  builder writes for CPUs (packed QKV in GroupQueryAttention, logits of the last position), int8 as \`quantize_dynamic\` writes it, int4
+  as MatMulNBits with blocks of 32 and accuracy level 4; embeddings f32.
+- The numbers of prompt tokens and decoded tokens that a runtime reports are compared with the requested numbers. Slow runtimes decode
+  fewer tokens (16 instead of 64); prompts of 512 and 1,900 tokens are omitted if a prompt of 128 tokens takes a second or more.`;
+
+/** Returns the text of docs/log/benchmarks.md. @param {Figures} f @returns {string} */
+export const reportText = (f) => `# Benchmarks
 
 Written by \`npm run bench:peers\` and \`npm run bench\`: do not edit. Rates are those of this machine; ratios differ less between machines.
 [benchmarks-vnni.md](benchmarks-vnni.md) has the figures of an earlier revision on a machine with VNNI and AMX.
-Medians (smallest–largest) of ${Math.min(...rounds)}${Math.min(...rounds) === Math.max(...rounds) ? '' : `–${Math.max(...rounds)}`} rounds, each of which measures every runtime once. Random weights.
+Medians (smallest–largest) of ${formatRounds(f)} rounds, each of which measures every runtime once. Random weights.
 
 ${shortTable(f)}
 
 ## Machine
 
-| | |
-| --- | --- |
-| CPU | ${m.cpu}, ${m.cores} cores, ${m.memoryGB} GB |
-| flags | ${m.flags.join(' ')} |
-| \`i32x4.relaxed_dot_i8x16_i7x16_add_s\` is compiled to | in Chromium and Node ${f.dot}; in Firefox ${f.firefoxDot} |
-| bq4's module | ${modules || 'not measured'} |
-| system | ${m.os}, Node ${m.node} |
-| browsers | ${browsers.join(', ')}, pages cross-origin isolated |
-| native llama.cpp | the libraries of node-llama-cpp 3.22.1 (llama.cpp v0.5.0); backend ${native?.backend ?? 'not measured'}${noAmx ? `, without AMX ${noAmx.backend}` : ''} |
-| wllama is built from | ${wllamaSources.join(', ') || 'unknown'} |
-| CPU time that other virtual machines used during a visit | ${f.stolen ? `${formatNumber(f.stolen.median * 100)} % (at most ${formatNumber(f.stolen.most * 100)} %)` : 'unknown'} |
-| CPU time in use by other programs before a visit | ${f.busy ? `${formatNumber(f.busy.median * 100)} % (at most ${formatNumber(f.busy.most * 100)} %)` : 'unknown'} |
-| measured | ${f.from?.slice(0, 10)}${f.to?.slice(0, 10) === f.from?.slice(0, 10) ? '' : ` to ${f.to?.slice(0, 10)}`} |
+${machineTable(f)}
 
 ## Targets
 
@@ -318,22 +378,7 @@ ${targetsTable(f)}
 ${shortfalls(f)}
 
 ${failureList(f)}
-${shapes
-  .map(
-    (shape) => `## ${shape.replace('m', 'M')} shape
-
-### Decode
-
-The number after "at" is the length of the prompt, which is the depth at which decoding starts.
-
-${ratesTable(f, shape, 'decode')}
-
-### Prefill
-
-${ratesTable(f, shape, 'prefill')}
-`,
-  )
-  .join('\n')}
+${shapeSections(f)}
 ${plot('decode', 'Decode rates of all runtimes')}
 
 ${plot('prefill', 'Prefill rates of all runtimes')}
@@ -369,21 +414,5 @@ ${payloadTable(f)}
 
 ${plot('load', 'Load time and payload')}
 
-## Settings of the runtimes
-
-- **bq4**: \`createWorkerEngine\`, greedy. The first token of each prompt differs, so the session reuses nothing. KV cache i8, the default,
-  which increases perplexity by 0.04 to 0.29 % on the measured models (\`node tests/golden/kv_types.mjs\`,
-  [decision 5](../decisions/0005-kv-cache-types.md)).
-- **native llama.cpp**: flash attention by its default (on), KV f16, batches of 512, one thread pool for the run, no sampling, as in its own
-  benchmark; the driver is \`tools/bench/peers/native.c\`. The visit fails if the chosen backend does not use an instruction set of this CPU.
-- **llama.cpp to wasm with SIMD, Node**: the same source, driver and settings, built by \`tools/bench/peers/llama-wasm.mk\`. It runs in Node,
-  without a page and without sampling. It is not a product; it shows the speed that wllama could reach.
-- **wllama**: CPU only, KV f16, greedy. Version 3 reports its times, which exclude work of the page; version 2 is measured token by token.
-  Q4_0 with a Q8_0 LM head is llama.cpp's default for these shapes, \`--pure\` its form with 4 bits everywhere.
-- **onnxruntime-web, transformers.js**: wasm backend, all graph optimizations, KV f32. The graphs are those that onnxruntime-genai's
-  builder writes for CPUs (packed QKV in GroupQueryAttention, logits of the last position), int8 as \`quantize_dynamic\` writes it, int4
-  as MatMulNBits with blocks of 32 and accuracy level 4; embeddings f32.
-- The numbers of prompt tokens and decoded tokens that a runtime reports are compared with the requested numbers. Slow runtimes decode
-  fewer tokens (16 instead of 64); prompts of 512 and 1,900 tokens are omitted if a prompt of 128 tokens takes a second or more.
+${SETTINGS}
 `;
-}
