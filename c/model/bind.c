@@ -7,7 +7,7 @@
 typedef enum size_name {
   NONE, HIDDEN, QUERY, KV, FFN, VOCAB, CONTEXT, TYPES, Q_NORM, K_NORM, ANGLES,
   EXPERTS, EXPERT_FFN, SHARED_FFN, ONE, CONV_IN, CONV_TAPS,
-  GATED_QUERY, CHANNELS, VALUES, VALUE_HEADS, CHANNEL_TAPS, VALUE_DIM, MAMBA_IN,
+  GATED_QUERY, HEADS, CHANNELS, VALUES, VALUE_HEADS, CHANNEL_TAPS, VALUE_DIM, MAMBA_IN,
   DENSE1, DENSE2, DENSE2_IN, BIASES, GLOBAL_ANGLES, LAYER_EMBED, LAYER_EMBEDS
 } size_name;
 
@@ -56,6 +56,7 @@ static const module_facts modules[BQ_MODULES] = {
     [BQ_Q] = {"attn.q", GATED_QUERY, HIDDEN, false},
     [BQ_K] = {"attn.k", KV, HIDDEN, false},
     [BQ_V] = {"attn.v", KV, HIDDEN, false},
+    [BQ_ATTN_GATE] = {"attn.gate", HEADS, HIDDEN, false},
     [BQ_Q_NORM] = {"attn.q_norm", Q_NORM, NONE, false},
     [BQ_K_NORM] = {"attn.k_norm", K_NORM, NONE, false},
     [BQ_O] = {"attn.o", HIDDEN, QUERY, false},
@@ -193,7 +194,8 @@ static uint32_t size_of(const bq_config *c, uint32_t layer, size_name name) {
   case ONE: return 1;
   case CONV_IN: return 3 * c->hidden;
   case CONV_TAPS: return c->conv_size * c->hidden;
-  case GATED_QUERY: return (c->attn_gate ? 2 : 1) * c->heads * dim;
+  case GATED_QUERY: return (c->attn_gate == BQ_ATTN_GATE_DIMS ? 2 : 1) * c->heads * dim;
+  case HEADS: return c->heads;
   case CHANNELS: return bq_config_channels(c);
   case VALUES: return c->state_value_heads * c->state_value_dim;
   case VALUE_HEADS: return c->state_value_heads;

@@ -72,6 +72,13 @@ typedef enum bq_mamba {
   BQ_MAMBA_NORM_GATE = 3  /* norm(y) * silu(z) */
 } bq_mamba;
 
+/* Gates of attention's output: their sigmoids scale it. */
+typedef enum bq_attn_gate {
+  BQ_ATTN_GATE_NONE = 0,
+  BQ_ATTN_GATE_DIMS = 1, /* one for each dimension: in q, the gates of a head follow its rows */
+  BQ_ATTN_GATE_HEADS = 2 /* one for each head, computed by attn.gate (LFM3) */
+} bq_attn_gate;
+
 enum { BQ_BIAS_BUCKETS = 32, BQ_LAYERS_MAX = 1024, BQ_CONV_MAX = 16, BQ_STATE_DIM_MAX = 256 };
 
 /* A set of layers: layer i is bit i % 32 of word i / 32. */
@@ -134,7 +141,7 @@ typedef struct bq_config {
                            only the choice of experts (LFM2 with experts) */
   bq_layer_set dense_layers; /* layers with one MLP in a model with experts */
   uint32_t conv_size;  /* taps of recurrent layers' convolutions; 0: no layer is recurrent */
-  bq_layer_set conv_layers; /* recurrent layers, without attention: short convolutions (LFM2) or, if
+  bq_layer_set conv_layers; /* recurrent layers, without attention: short convolutions (LFM2, 3) or, if
                                state_value_heads > 0, gated delta nets (Qwen3.5) or Mamba-2 */
   bool attn_beside;    /* layers in conv_layers have attention and the recurrence (Falcon-H1) */
   bq_mamba mamba;
@@ -144,8 +151,7 @@ typedef struct bq_config {
   uint32_t state_key_dim, state_value_dim; /* dimensions of such a head */
   bool state_strided;  /* value head h belongs to key head h mod key heads, not h / (heads of a key
                           head) */
-  bool attn_gate;      /* in q, each head is followed by gates of the same number: their sigmoids
-                          scale the output of attention */
+  bq_attn_gate attn_gate;
   uint32_t dense1, dense2; /* rows of the dense layers after the pooling; 0: no layer */
   bq_dense_activation dense_activation; /* between the two */
   bool labels;         /* the result of the dense layers is a logit for each label of a classifier,

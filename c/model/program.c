@@ -1,5 +1,6 @@
 #include "model/program.h"
 
+#include "core/assert.h"
 #include "core/minmax.h"
 
 _Static_assert(BQ_MODULES < 64, "bq_layer_kind.modules has a bit for each");
@@ -25,7 +26,9 @@ static uint32_t cols_of(const bq_config *c, bq_buffer buffer, bool global, bool 
   case BQ_BUFFER_UP: return ffn;
   case BQ_BUFFER_CONV_IN: return c->conv_size && !values ? 3 * c->hidden : 0;
   case BQ_BUFFER_CONV_OUT: return c->conv_size && !values ? c->hidden : 0;
-  case BQ_BUFFER_GATED_Q: return c->attn_gate ? 2 * c->heads * c->head_dim : 0;
+  case BQ_BUFFER_GATED_Q:
+    return c->attn_gate == BQ_ATTN_GATE_DIMS ? 2 * c->heads * c->head_dim : 0;
+  case BQ_BUFFER_HEAD_GATES: return c->attn_gate == BQ_ATTN_GATE_HEADS ? c->heads : 0;
   case BQ_BUFFER_DELTA_QKV: return c->mamba ? 0 : bq_config_channels(c);
   case BQ_BUFFER_DELTA_Z: return c->mamba ? 0 : values;
   case BQ_BUFFER_DELTA_A:
@@ -82,12 +85,22 @@ static bq_layer_step row_step(bq_op op, bq_buffer in, bq_module norm) {
   return (bq_layer_step){.op = op, .stage = BQ_STAGE_NORM, .in = in, .norm = norm};
 }
 
+/* Adds a product of the same input to a matmul step. */
+static void add_product(bq_layer_step *step, bq_module module, bq_buffer out) {
+  bq_assert(step->n < BQ_STEP_MATRICES);
+  step->module[step->n] = (uint8_t)module;
+  step->out[step->n++] = (uint8_t)out;
+}
+
 static bq_layer_step qkv(const bq_config *c, const bq_layer_kind *k, bq_module norm) {
-  return (bq_layer_step){.op = BQ_OP_MATMUL, .stage = BQ_STAGE_QKV, .in = BQ_BUFFER_X, .norm = norm,
-                         .n = !k->stores ? 1 : k->keys_as_values ? 2 : 3,
-                         .module = {BQ_Q, BQ_K, BQ_V},
-                         .out = {c->attn_gate ? BQ_BUFFER_GATED_Q : BQ_BUFFER_Q, BQ_BUFFER_K,
-                                 BQ_BUFFER_V}};
+  const bool gated = c->attn_gate == BQ_ATTN_GATE_DIMS;
+  bq_layer_step step = {.op = BQ_OP_MATMUL, .stage = BQ_STAGE_QKV, .in = BQ_BUFFER_X, .norm = norm,
+                        .n = !k->stores ? 1 : k->keys_as_values ? 2 : 3,
+                        .module = {BQ_Q, BQ_K, BQ_V},
+                        .out = {gated ? BQ_BUFFER_GATED_Q : BQ_BUFFER_Q, BQ_BUFFER_K,
+                                BQ_BUFFER_V}};
+  if (c->attn_gate == BQ_ATTN_GATE_HEADS) add_product(&step, BQ_ATTN_GATE, BQ_BUFFER_HEAD_GATES);
+  return step;
 }
 
 static bq_layer_step store(const bq_config *c, const bq_layer_kind *k) {
@@ -151,11 +164,8 @@ static void add_experts(const bq_config *c, bq_layer_kind *k, bq_module norm) {
   bq_layer_step router =
       matmul_step(BQ_OP_MATMUL, BQ_STAGE_MLP_IN, BQ_BUFFER_X, BQ_ROUTER, BQ_BUFFER_ROUTE);
   router.norm = norm;
-  if (c->shared_ffn && !c->shared_always) {
-    router.n = 2;
-    router.module[1] = BQ_SHARED_SWITCH;
-    router.out[1] = BQ_BUFFER_SWITCH;
-  }
+  if (c->shared_ffn && !c->shared_always)
+    add_product(&router, BQ_SHARED_SWITCH, BQ_BUFFER_SWITCH);
   add(k, router);
   add(k, (bq_layer_step){.op = BQ_OP_ROUTE, .stage = BQ_STAGE_MLP_IN, .norm = BQ_NO_MODULE});
   add_products(c, k, BQ_OP_EXPERTS, norm, BQ_EXPERT_GATE, BQ_BUFFER_EXPERT_GATE);
@@ -250,10 +260,7 @@ static void add_mamba(const bq_config *c, bq_layer_kind *k, bq_module norm) {
 static void add_attention(const bq_config *c, bq_layer_kind *k, bq_module ln1, bq_module ln2,
                           bool with_mamba) {
   bq_layer_step in = qkv(c, k, ln1);
-  if (with_mamba) {
-    in.module[in.n] = BQ_MAMBA_IN;
-    in.out[in.n++] = BQ_BUFFER_MAMBA_IN;
-  }
+  if (with_mamba) add_product(&in, BQ_MAMBA_IN, BQ_BUFFER_MAMBA_IN);
   add(k, in);
   if (c->qk_norm == BQ_QK_ROWS) {
     add(k, row_step(BQ_OP_NORM, BQ_BUFFER_Q, BQ_Q_NORM));

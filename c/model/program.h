@@ -15,7 +15,7 @@
 /* Modules of a layer: a matrix or the weight of a norm, with an optional bias. bind.c has their
  * names and shapes. */
 typedef enum bq_module {
-  BQ_LN1, BQ_Q, BQ_K, BQ_V, BQ_Q_NORM, BQ_K_NORM, BQ_O, BQ_LN1_POST,
+  BQ_LN1, BQ_Q, BQ_K, BQ_V, BQ_ATTN_GATE, BQ_Q_NORM, BQ_K_NORM, BQ_O, BQ_LN1_POST,
   BQ_LN2, BQ_GATE, BQ_UP, BQ_DOWN,
   /* matrices of all experts, one after the other */
   BQ_ROUTER, BQ_EXPERT_GATE, BQ_EXPERT_UP, BQ_EXPERT_DOWN,
@@ -54,6 +54,7 @@ typedef enum bq_buffer {
   BQ_BUFFER_CONV_IN, /* [3 * hidden]: two gates and the input of a short convolution */
   BQ_BUFFER_CONV_OUT, /* [hidden]: its gated result */
   BQ_BUFFER_GATED_Q, /* [heads][2][head_dim]: q and the gates of attention's output */
+  BQ_BUFFER_HEAD_GATES, /* [heads]: gates of attention's output */
   BQ_BUFFER_DELTA_QKV, /* [channels of a delta net] */
   BQ_BUFFER_DELTA_Z, /* [state_value_heads * state_value_dim] */
   BQ_BUFFER_DELTA_A, BQ_BUFFER_DELTA_B, /* [state_value_heads] */
@@ -89,7 +90,7 @@ typedef enum bq_op {
   BQ_OP_MAMBA_CONVOLVE, /* x, B and C in MAMBA_IN = their convolutions; updates their state */
   BQ_OP_MAMBA,      /* STATE_OUT = recurrence of MAMBA_IN; updates the state */
   BQ_OP_MAMBA_NORM, /* STATE_OUT = norm(STATE_OUT), groups of heads */
-  BQ_OP_GATE,     /* MIX *= sigmoid of the gates in GATED_Q */
+  BQ_OP_GATE,     /* MIX *= sigmoid of the gates in GATED_Q or HEAD_GATES */
   BQ_OP_ROUTE,   /* chooses experts by the ROUTE logits */
   BQ_OP_EXPERTS, /* as MATMUL, each row with the matrices of its own expert */
   BQ_OP_COMBINE  /* OUT = weighted sum of a token's experts, then the epilogue */
@@ -102,7 +103,7 @@ typedef enum bq_epilogue {
   BQ_EPILOGUE_ADD       /* X += out[0] * residual_scale */
 } bq_epilogue;
 
-enum { BQ_STEP_MATRICES = 4, BQ_STEPS_MAX = 20, BQ_PREPARE = 0x80, BQ_PASS = 0x20 };
+enum { BQ_STEP_MATRICES = 5, BQ_STEPS_MAX = 20, BQ_PREPARE = 0x80, BQ_PASS = 0x20 };
 
 typedef struct bq_layer_step {
   uint8_t op, stage; /* bq_op; stage: the bq_stage of the step in a trace */

@@ -76,7 +76,7 @@ static void store_head(const bq_layer_run *p, const bq_layer_step *step, size_t 
   const size_t dim = p->w->kind->head_dim;
   if (i < c->heads) {
     float *q = j->buffer[BQ_BUFFER_Q] + i * dim;
-    for (uint32_t t = 0; c->attn_gate && t < j->tokens; t++)
+    for (uint32_t t = 0; c->attn_gate == BQ_ATTN_GATE_DIMS && t < j->tokens; t++)
       memcpy(q + t * cols[BQ_BUFFER_Q],
              j->buffer[BQ_BUFFER_GATED_Q] + t * cols[BQ_BUFFER_GATED_Q] + 2 * i * dim,
              dim * sizeof *q);

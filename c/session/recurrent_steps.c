@@ -112,12 +112,15 @@ bq_stage bq_mamba_step(const bq_layer_run *p, const bq_layer_step *step, size_t 
 bq_stage bq_gate_step(const bq_layer_run *p, size_t thread, size_t threads) {
   const bq_micro_batch *j = p->j;
   const bq_config *c = &p->s->model->config;
+  const bool per_head = c->attn_gate == BQ_ATTN_GATE_HEADS;
   const size_t dim = c->head_dim, total = (size_t)c->heads * j->tokens;
   for (bq_share share = bq_share_of(p->s, thread, threads, total, 1); bq_share_next(&share);)
     for (size_t i = share.from; i < share.to; i++) {
-      const float *gates = j->buffer[BQ_BUFFER_GATED_Q] + (2 * i + 1) * dim;
+      const float *gates = per_head ? j->buffer[BQ_BUFFER_HEAD_GATES] + i
+                                    : j->buffer[BQ_BUFFER_GATED_Q] + (2 * i + 1) * dim;
       float *y = j->buffer[BQ_BUFFER_MIX] + i * dim;
-      for (size_t k = 0; k < dim; k++) y[k] *= 1.0f / (1.0f + bq_expf(-gates[k]));
+      for (size_t k = 0; k < dim; k++)
+        y[k] *= 1.0f / (1.0f + bq_expf(-gates[per_head ? 0 : k]));
     }
   return BQ_STAGE_ATTEND;
 }

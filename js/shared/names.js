@@ -35,6 +35,7 @@ export const ARCHITECTURES = [
   'falcon-h1',
   'mamba2',
   'gemma4',
+  'lfm3',
 ];
 
 /** Values of `kind` in the section TOKN. */

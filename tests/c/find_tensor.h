@@ -39,6 +39,7 @@ static inline tensor_ref find_in_layer(const bq_layer *l, const char *part) {
                                                 [BQ_Q] = "attn.q",
                                                 [BQ_K] = "attn.k",
                                                 [BQ_V] = "attn.v",
+                                                [BQ_ATTN_GATE] = "attn.gate",
                                                 [BQ_O] = "attn.o",
                                                 [BQ_GATE] = "mlp.gate",
                                                 [BQ_UP] = "mlp.up",

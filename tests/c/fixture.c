@@ -523,13 +523,14 @@ fixture_spec fixture_listed(void) {
 fixture_spec fixture_convolution(void) {
   fixture_spec s = fixture_llama();
   s.config.conv_size = 3;
+  s.config.attn_gate = BQ_ATTN_GATE_HEADS;
   s.config.conv_layers = (bq_layer_set){{1u << 0}};
   return s;
 }
 
 fixture_spec fixture_delta(void) {
   fixture_spec s = fixture_convolution();
-  s.config.attn_gate = true;
+  s.config.attn_gate = BQ_ATTN_GATE_DIMS;
   s.config.state_key_heads = 2;
   s.config.state_value_heads = 4;
   s.config.state_key_dim = 6;

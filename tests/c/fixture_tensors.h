@@ -153,10 +153,11 @@ static void add_attention(builder *m, int i) {
   if (m->spec->fused) {
     add_linear(m, "attn.qkv", i, q_dim + 2 * kv_dim, c->hidden);
   } else {
-    add_linear(m, "attn.q", i, (c->attn_gate ? 2 : 1) * q_dim, c->hidden);
+    add_linear(m, "attn.q", i, (c->attn_gate == BQ_ATTN_GATE_DIMS ? 2 : 1) * q_dim, c->hidden);
     add_linear(m, "attn.k", i, kv_dim, c->hidden);
     add_linear(m, "attn.v", i, kv_dim, c->hidden);
   }
+  if (c->attn_gate == BQ_ATTN_GATE_HEADS) add_linear(m, "attn.gate", i, c->heads, c->hidden);
   if (c->qk_norm) add_norm_of(m, "attn.q_norm", i, each ? c->head_dim : q_dim);
   if (c->qk_norm) add_norm_of(m, "attn.k_norm", i, each ? c->head_dim : kv_dim);
   if (c->sub_norms) add_norm_of(m, "attn.sub_norm", i, q_dim);

@@ -17,22 +17,24 @@ static inline bq_config tiny_windowed(bq_config c, uint32_t window) {
   return c;
 }
 
-/* Every second layer, from the first on, is a short convolution of four taps. */
+/* Every second layer, from the first on, is a short convolution of four taps; attention has a gate
+ * for each head. */
 static inline bq_config tiny_convolving(bq_config c) {
   c.conv_size = 4;
+  c.attn_gate = BQ_ATTN_GATE_HEADS;
   for (uint32_t i = 0; i < c.layers; i += 2) c.conv_layers.bits[i / 32] |= 1u << i % 32;
   return c;
 }
 
 /* Every second layer is a gated delta net with two value heads for each key head; attention layers
- * have gates. */
+ * have a gate for each dimension. */
 static inline bq_config tiny_delta(bq_config c) {
   c = tiny_convolving(c);
   c.state_key_heads = 2;
   c.state_value_heads = 4;
   c.state_key_dim = 6;
   c.state_value_dim = 8;
-  c.attn_gate = true;
+  c.attn_gate = BQ_ATTN_GATE_DIMS;
   return c;
 }
 

@@ -214,7 +214,9 @@ static void tiny_create(tiny_model *t, bq_config config, bq_type type, const bq_
     const uint32_t q = cols[BQ_BUFFER_Q], kv = cols[BQ_BUFFER_K], ffn = cols[BQ_BUFFER_UP];
     m[BQ_LN1] = tiny_norm(t, d);
     m[BQ_LN2] = tiny_norm(t, d);
-    m[BQ_Q] = tiny_linear(t, type, c->attn_gate ? 2 * q : q, d, biases);
+    m[BQ_Q] = tiny_linear(t, type, c->attn_gate == BQ_ATTN_GATE_DIMS ? 2 * q : q, d, biases);
+    if (c->attn_gate == BQ_ATTN_GATE_HEADS)
+      m[BQ_ATTN_GATE] = tiny_linear(t, type, c->heads, d, biases);
     m[BQ_K] = tiny_linear(t, type, kv, d, biases);
     m[BQ_V] = tiny_linear(t, type, kv, d, biases);
     m[BQ_O] = tiny_linear(t, type, d, q, biases);

@@ -953,6 +953,28 @@ RECURRENT |= {
 }
 
 
+LFM3_ROPE = {"full_attention": {"rope_type": "proportional", "partial_rotary_factor": 0.5, "rope_theta": 1000.0},
+             "sliding_attention": {"rope_type": "default", "rope_theta": 100.0}}
+
+
+def lfm3_rope(kind, **changes):
+    return {"rope_parameters": {**LFM3_ROPE, kind: {**LFM3_ROPE[kind], **changes}}}
+
+
+RECURRENT |= {
+    # The kinds of layers are those of the class without layer_types.
+    "lfm3": ("Lfm3", torch.float16, 40, dict(pad_token_id=0, vocab_size=64, hidden_size=32, num_hidden_layers=8, num_attention_heads=4, num_key_value_heads=2, head_dim=16, intermediate_size=48,
+                                             max_position_embeddings=64, tie_word_embeddings=True, conv_L_cache=5, sliding_window=6, rope_parameters=LFM3_ROPE),
+             SMALL_KEYS | {"norm_eps", "conv_L_cache", "conv_bias", "use_sandwich_norm", "use_attention_gate"},
+             {"conv.conv.weight": (3.0, 0), "q_norm.weight": (1.0, 1.0), "k_norm.weight": (1.0, 0.5), "g_proj.weight": (3.0, 0)},
+             {"norm of q": same_norms("q_norm"), "norm of k": same_norms("k_norm"), "gates of heads": zero_weights("g_proj.weight"),
+              "norm after attention and convolutions": same_norms("post_operator_norm"), "norm after the MLP": same_norms("post_ffn_norm"),
+              "convolutions": zero_weights("conv.conv.weight"), "order of taps": shifted_taps, "oldest tap": first_taps_zeroed, "window": {"sliding_window": 64},
+              "part that is rotated": lfm3_rope("full_attention", partial_rotary_factor=1.0), "base of local angles": lfm3_rope("sliding_attention", rope_theta=1e4),
+              "base of global angles": lfm3_rope("full_attention", rope_theta=4.0)}),
+}
+
+
 def half_pairs(dim, rotated=None):
     """A model whose rotary pairs are the halves of what is rotated of a head, not neighbours: one with other rows of q and k."""
     rows = torch.arange(dim)

@@ -17,6 +17,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+import numpy as np
 import torch
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
@@ -202,7 +203,52 @@ def embedding_gemma2():
     out.close()
 
 
-WRITTEN = {"embedding-gemma2": embedding_gemma2, "jina-v3": jina_v3}
+LFM3 = {
+    "embed_tokens": "token_embd", "embedding_norm": "output_norm", "operator_norm": "attn_norm", "ffn_norm": "ffn_norm", "post_operator_norm": "post_attention_norm",
+    "post_ffn_norm": "post_ffw_norm", "self_attn.q_proj": "attn_q", "self_attn.k_proj": "attn_k", "self_attn.v_proj": "attn_v", "self_attn.o_proj": "attn_output",
+    "self_attn.q_norm": "attn_q_norm", "self_attn.k_norm": "attn_k_norm", "self_attn.g_proj": "attn_gate", "conv.in_proj": "shortconv.in_proj",
+    "conv.conv": "shortconv.conv", "conv.out_proj": "shortconv.out_proj", "feed_forward.w1": "ffn_gate", "feed_forward.w3": "ffn_up", "feed_forward.w2": "ffn_down",
+}
+
+
+def lfm3():
+    """Names and keys are those that src/models/lfm3.cpp of llama.cpp reads; the converter of the release above does not know this model."""
+    import gguf
+
+    name, folder = "lfm3", FOLDER / "fixtures" / "lfm3"
+    config = json.loads((folder / "config.json").read_text())
+    out = gguf.GGUFWriter(FOLDER / "gguf" / f"{name}.gguf", name)
+    kinds, rope, dim = config["layer_types"], config["rope_parameters"], config["head_dim"]
+    out.add_name(name)
+    out.add_block_count(config["num_hidden_layers"])
+    out.add_context_length(config["max_position_embeddings"])
+    out.add_embedding_length(config["hidden_size"])
+    out.add_feed_forward_length(config["intermediate_size"])
+    out.add_head_count(config["num_attention_heads"])
+    out.add_head_count_kv([0 if kind == "conv" else config["num_key_value_heads"] for kind in kinds])
+    out.add_key_length(dim)
+    out.add_value_length(dim)
+    out.add_layer_norm_rms_eps(config["norm_eps"])
+    out.add_rope_freq_base(rope["full_attention"]["rope_theta"])
+    out.add_uint32(f"{name}.rope.dimension_count", dim)
+    out.add_float32(f"{name}.rope.freq_base_swa", rope["sliding_attention"]["rope_theta"])
+    out.add_sliding_window(config["sliding_window"])
+    out.add_array(f"{name}.attention.sliding_window_pattern", [kind == "sliding_attention" for kind in kinds])
+    out.add_uint32(f"{name}.shortconv.l_cache", config["conv_L_cache"])
+    rotated = int(rope["full_attention"]["partial_rotary_factor"] * dim // 2)
+    out.add_tensor("rope_freqs.weight", np.array([1.0] * rotated + [1e30] * (dim // 2 - rotated), dtype=np.float32))
+    for key, value in load_file(folder / "model.safetensors").items():
+        layer, module = re.fullmatch(r"model\.(?:layers\.(\d+)\.)?(.+?)\.weight", key).groups()
+        value = value.squeeze(1) if module == "conv.conv" else value
+        exact = value.ndim == 1 or module == "conv.conv"
+        out.add_tensor(f"{f'blk.{layer}.' if layer else ''}{LFM3[module]}.weight", (value.float() if exact else value).numpy())
+    out.write_header_to_file()
+    out.write_kv_data_to_file()
+    out.write_tensors_to_file()
+    out.close()
+
+
+WRITTEN = {"embedding-gemma2": embedding_gemma2, "jina-v3": jina_v3, "lfm3": lfm3}
 
 if __name__ == "__main__":
     sys.path[:0] = [sys.argv[1], f"{sys.argv[1]}/gguf-py"]

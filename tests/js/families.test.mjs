@@ -241,6 +241,17 @@ const OLDER = [
   ['nemotron', { rope_parameters: undefined, rope_theta: 10000, partial_rotary_factor: undefined }],
   ['gptj', { n_inner: null, activation_function: undefined }],
   ['jina-v3', { rope_parameters: undefined }],
+  [
+    'lfm3',
+    {
+      layer_types: undefined,
+      tie_word_embeddings: undefined,
+      rope_parameters: {
+        full_attention: { rope_type: 'default', rope_theta: 1000, partial_rotary_factor: 0.5 },
+        sliding_attention: { rope_theta: 100 },
+      },
+    },
+  ],
 ];
 for (const [name, change] of OLDER)
   test(`${name}: the same configuration in older words`, async () => {
@@ -291,6 +302,16 @@ test('the vision parts of Qwen 2 and 3 are not read', () => {
   }
 });
 
+test('LFM3: the gates of attention have the names of published files and of transformers', () => {
+  const hf = configFile('lfm3');
+  const gates = { dims: [4, 32], read: async () => new Float32Array(128) };
+  for (const name of ['g_proj', 'gate_proj'])
+    assert.deepEqual(
+      canonicalTensors(hf, configOf(hf), `model.layers.2.self_attn.${name}.weight`, gates).map(([ours]) => ours),
+      ['h.2.attn.gate.weight'],
+    );
+});
+
 test('a model with scaled scores is limited to the positions of its training', () => {
   const hf = configFile('ministral3');
   assert.equal(configOf(hf).context, 32);
@@ -314,6 +335,18 @@ const REFUSED = [
   ['mamba2', { hidden_act: 'gelu' }, /activation "gelu"/],
   ['gemma', { use_bidirectional_attention: true }, /bidirectional attention/],
   ['exaone4', { layer_types: undefined, sliding_window_pattern: 'LLLG' }, /sliding_window_pattern "LLLG"/],
+  ['lfm3', { sliding_window: null }, /sliding_attention without a sliding_window/],
+  ['lfm3', { layer_types: Array(8).fill('linear_attention') }, /layers of type "linear_attention"/],
+  [
+    'lfm3',
+    { rope_parameters: { full_attention: { rope_type: 'yarn', rope_theta: 1000 } } },
+    /positions of type "yarn"/,
+  ],
+  [
+    'lfm3',
+    { rope_parameters: { sliding_attention: { rope_type: 'linear', factor: 2 } } },
+    /"linear" in layers with a window/,
+  ],
 ];
 for (const [name, change, says] of REFUSED)
   test(`refused by name: ${name} with ${JSON.stringify(change)}`, () => {
@@ -359,6 +392,13 @@ const LISTED = [
   ['exaone4-full', {}, { window: undefined, unrotated_every: undefined }],
   ['cohere2', {}, { window: 5, global_every: 4, unrotated_every: 4 }],
   ['cohere2', { sliding_window: null }, { window: undefined, unrotated_every: 1 }],
+  ['lfm3', {}, { window: 6, global_layers: [0, 1, 2, 3, 5, 6, 7], conv_layers: [0, 1, 3, 5, 7], local_theta: 100 }],
+  ['lfm3', { use_attention_gate: false, use_sandwich_norm: false }, { attn_gate: 'no', norm_place: 'before' }],
+  [
+    'lfm3',
+    { layer_types: Array(8).fill('full_attention') },
+    { window: undefined, local_theta: undefined, conv_layers: [] },
+  ],
 ];
 for (const [name, change, keys] of LISTED)
   test(`${name} with ${JSON.stringify(change)}: which layers are of which kind`, () => {

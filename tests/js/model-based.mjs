@@ -23,6 +23,17 @@ const LOAD = {
 export const CONFIGS = {
   llama: {},
   lfm2: { conv_size: 3, conv_layers: [0, 2] },
+  lfm3: {
+    conv_size: 5,
+    conv_layers: [0, 2],
+    layers: 5,
+    window: 6,
+    global_layers: [1, 2],
+    local_theta: 100,
+    norm_place: 'around',
+    qk_norm: 'heads',
+    attn_gate: 'heads',
+  },
   qwen35: {
     conv_size: 4,
     conv_layers: [0, 1],
@@ -30,7 +41,7 @@ export const CONFIGS = {
     state_value_heads: 4,
     state_key_dim: 8,
     state_value_dim: 8,
-    attn_gate: true,
+    attn_gate: 'dims',
     qk_norm: 'heads',
   },
   falcon_h1: {

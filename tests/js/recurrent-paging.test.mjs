@@ -52,7 +52,7 @@ function repeated(name) {
   return folder;
 }
 
-for (const name of ['lfm2', 'qwen35', 'granite-hybrid', 'falcon-h1', 'mamba2'])
+for (const name of ['lfm2', 'lfm3', 'qwen35', 'granite-hybrid', 'falcon-h1', 'mamba2'])
   test(`${name}: the tokens of a model in memory, with a third of its weights left out`, async () => {
     const path = join(fresh(), 'model.bq4');
     await convert(repeated(name), path, { quant: 'f32', embed: 'f32' });

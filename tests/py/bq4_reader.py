@@ -435,7 +435,7 @@ CONF_KEYS = {
     44: ("state_key_dim", U32, False, 0, 256),
     45: ("state_value_dim", U32, False, 0, 256),
     46: ("state_strided", U32, False, 0, 1),
-    47: ("attn_gate", U32, False, 0, 1),
+    47: ("attn_gate", U32, False, 0, 2),
     48: ("mamba", U32, False, 0, 3),
     49: ("attn_beside", U32, False, 0, 1),
     194: ("shared_always", U32, False, 0, 1),
@@ -601,7 +601,9 @@ def expected_tensors(c):
             out[f"h.{i}.conv.taps.weight"] = ((hidden * c["conv_size"],), True)
             linear(f"h.{i}.conv.out", hidden, hidden)
         if i not in c["conv_layers"] or c["attn_beside"]:
-            linear(f"h.{i}.attn.q", 2 * q if c["attn_gate"] else q, hidden)
+            linear(f"h.{i}.attn.q", 2 * q if c["attn_gate"] == 1 else q, hidden)
+            if c["attn_gate"] == 2:
+                linear(f"h.{i}.attn.gate", c["heads"], hidden)
             if not shares:
                 linear(f"h.{i}.attn.k", kv, hidden)
                 if not (seeing and c["keys_as_values"]):

@@ -48,7 +48,7 @@ import { shown } from '../../shared/quote-value.js';
  * @property {number} [state_key_dim]
  * @property {number} [state_value_dim]
  * @property {boolean | number} [state_strided]  whether value head h belongs to key head h mod state_key_heads
- * @property {boolean | number} [attn_gate]  whether q also contains gates of attention's result
+ * @property {string | number} [attn_gate]  gates of attention's result: "no", "dims" (q also contains them) or "heads"
  * @property {number} [local_theta]
  * @property {number} [attn_scale]
  * @property {number} [attn_softcap]
@@ -156,7 +156,7 @@ const KEYS = {
   state_key_dim: [44, U32, true],
   state_value_dim: [45, U32, true],
   state_strided: [46, U32, true],
-  attn_gate: [47, U32, true],
+  attn_gate: [47, U32, true, ['no', 'dims', 'heads']],
   mamba: [48, U32, true, ['no', 'gate', 'gate_norm', 'norm_gate']],
   attn_beside: [49, U32, true],
   shared_always: [194, U32, true],
@@ -210,7 +210,6 @@ const BOOLEANS = [
   'normalize',
   'experts_sum',
   'state_strided',
-  'attn_gate',
   'attn_beside',
   'shared_always',
   'labels',

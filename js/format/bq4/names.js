@@ -23,6 +23,8 @@ const SHARED = 2;
 const WHOLE = [2, 3];
 /** Value of `norm`: a LayerNorm, with a bias. */
 const LAYER_NORM = 1;
+/** Values of `attn_gate`. */
+const [DIMS, HEADS] = [1, 2];
 /** Value of `mamba`: the result is gated but not normalized. */
 const GATE = 1;
 
@@ -127,9 +129,10 @@ function addAttention(list, c, n) {
   const dim = (isGlobal(c, n) && c.global_head_dim) || c.head_dim;
   const q = c.heads * dim;
   const kv = ((isGlobal(c, n) && c.global_kv_heads) || c.kv_heads) * dim;
-  list.linear(`${name}.q`, c.attn_gate ? 2 * q : q, c.hidden);
+  list.linear(`${name}.q`, c.attn_gate === DIMS ? 2 * q : q, c.hidden);
   if (hasKv) list.linear(`${name}.k`, kv, c.hidden);
   if (hasKv && !(c.keys_as_values && isGlobal(c, n))) list.linear(`${name}.v`, kv, c.hidden);
+  if (c.attn_gate === HEADS) list.linear(`${name}.gate`, c.heads, c.hidden);
   if (c.qk_norm) list.norm(`${name}.q_norm`, WHOLE.includes(c.qk_norm) ? q : dim);
   if (c.qk_norm && hasKv) list.norm(`${name}.k_norm`, WHOLE.includes(c.qk_norm) ? kv : dim);
   if (c.sub_norms) list.norm(`${name}.sub_norm`, q);

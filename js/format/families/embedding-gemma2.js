@@ -4,17 +4,9 @@
  * the same as projecting the pooled vector.
  */
 import { ENCODER } from './gemma.js';
-import {
-  LAYER_MODULES,
-  LAYERS,
-  checkLayerKeys,
-  gemma4,
-  ggufLayerModules,
-  ggufLayers,
-  globalValue,
-  objectOf,
-} from './gemma4.js';
+import { LAYER_MODULES, LAYERS, checkLayerKeys, gemma4, ggufLayerModules, ggufLayers, globalValue } from './gemma4.js';
 import { bothSides, eachLayer, numbersOf } from './layers.js';
+import { objectOf } from './proportional-rope.js';
 import { activationOf, expect, listedWindow, sizesOf } from './shared.js';
 
 /** @typedef {import('./shared.js').Family} Family */

@@ -2,13 +2,12 @@
  * Gemma 4: like Gemma 3, with three differences. Layers without a window have another head size. The last layers attend
  * to keys and values of earlier layers. Each layer has its own embedding of every token (per-layer embeddings).
  */
-import { BqError } from '../../shared/errors.js';
 import { shown } from '../../shared/quote-value.js';
 import { flattened } from '../bq4/tensor-views.js';
 import { gemma2 } from './gemma.js';
 import { GGUF_HEAD_NORMS, GGUF_MODULES, GGUF_OUTER, ggufRms, ggufWindow } from './gguf.js';
 import { eachLayer, numbersOf } from './layers.js';
-import { checkRotated } from './rope.js';
+import { positionsByKind, proportionalDivisors } from './proportional-rope.js';
 import { activationOf, expect, listedWindow, sizesOf } from './shared.js';
 
 /** @typedef {import('./shared.js').Family} Family */
@@ -16,8 +15,6 @@ import { activationOf, expect, listedWindow, sizesOf } from './shared.js';
 
 /** Default rope_parameters of layers without a window. */
 const FULL_ATTENTION_ROPE = { rope_type: 'proportional', partial_rotary_factor: 0.25, rope_theta: 1e6 };
-/** Divisor that makes an angle 0. */
-const UNROTATED = 1e30;
 
 /**
  * Returns the value of a key for layers without a window. config.json has it once for all these layers, or for each of
@@ -58,40 +55,6 @@ export function checkLayerKeys({ per_layer_config: layers }, model) {
     .flatMap((layer) => Object.keys(layer ?? {}))
     .filter((key) => !LAYER_KEYS.includes(key));
   expect(!unsupportedKeys.length, `${model} with ${shown(unsupportedKeys[0])} in per_layer_config`);
-}
-
-/**
- * Returns the rope_parameters of both kinds of layers, `full` and `local`. A kind that config.json omits has the
- * defaults of transformers; for a kind that it contains, these defaults do not apply. Throws FORMAT.
- * @param {Record<string, any>} hf
- */
-function positionsOf({ rope_parameters }) {
-  const rope = objectOf(rope_parameters ?? {}, 'its value');
-  /** @type {Record<string, any>} */
-  const full = {
-    partial_rotary_factor: 1,
-    factor: 1,
-    ...objectOf(rope.full_attention ?? FULL_ATTENTION_ROPE, 'full_attention'),
-  };
-  const local = objectOf(rope.sliding_attention ?? {}, 'sliding_attention');
-  for (const [key, max] of /** @type {const} */ ([
-    ['partial_rotary_factor', 1],
-    ['factor', Infinity],
-  ]))
-    if (!(typeof full[key] === 'number' && full[key] > 0 && full[key] <= max))
-      throw new BqError('FORMAT', `rope_parameters: ${key} of full_attention is ${shown(full[key])}`, {
-        hint: `expected a number above 0${max === 1 ? ', at most 1' : ''}`,
-      });
-  return { full, local };
-}
-
-/**
- * Returns a value of rope_parameters. Throws FORMAT unless it is an object.
- * @param {any} value @param {string} name @returns {Record<string, any>}
- */
-export function objectOf(value, name) {
-  if (typeof value === 'object' && !Array.isArray(value)) return value;
-  throw new BqError('FORMAT', `rope_parameters: ${name} is ${shown(value)}`, { hint: 'expected an object' });
 }
 
 /** Keys of the configuration of the layers that do not depend on the file. */
@@ -172,7 +135,7 @@ export const gemma4 = {
   defaults: { head_dim: 256, max_position_embeddings: 131072, sliding_window: 512, num_kv_shared_layers: 0 },
   change: (name, tensor) => (name.endsWith('.layer_scale.weight') ? flattened(tensor) : tensor),
   config: (hf) => {
-    const { full, local } = positionsOf(hf);
+    const { full, local } = positionsByKind(hf, { full: FULL_ATTENTION_ROPE });
     checkLayerKeys(hf, 'Gemma 4');
     expect(!hf.enable_moe_block, 'Gemma 4 with experts');
     expect(
@@ -208,13 +171,9 @@ export const gemma4 = {
       layer_embed: layerEmbed(hf),
     };
   },
-  // In global layers only the first angles of a head are rotated; the frequencies are those of the whole head.
-  tables: (hf, { global_head_dim: dim }) => {
-    checkRotated(dim);
-    const { partial_rotary_factor: part, factor } = positionsOf(hf).full;
-    const rotated = Math.trunc((part * dim) / 2);
-    return { 'rope.factors': Float32Array.from({ length: dim / 2 }, (_, i) => (i < rotated ? factor : UNROTATED)) };
-  },
+  tables: (hf, { global_head_dim: dim }) => ({
+    'rope.factors': proportionalDivisors(positionsByKind(hf, { full: FULL_ATTENTION_ROPE }).full, dim),
+  }),
   gguf: {
     gemma4: {
       outer: {

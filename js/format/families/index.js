@@ -37,6 +37,7 @@ import {
   smollm3,
 } from './llama.js';
 import { lfm2, lfm2moe } from './lfm2.js';
+import { lfm3 } from './lfm3.js';
 import { falconH1, graniteHybrid, mamba2 } from './mamba2.js';
 import { nemotron } from './nemotron.js';
 import { olmo, olmoe } from './olmo.js';
@@ -70,6 +71,7 @@ export const FAMILIES = {
   internlm2,
   lfm2,
   lfm2_moe: lfm2moe,
+  lfm3,
   mamba2,
   minicpm,
   ministral3,

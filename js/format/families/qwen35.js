@@ -66,7 +66,7 @@ export const qwen35 = {
       gated: true,
       tied: hf.tie_word_embeddings ?? false,
       qk_norm: 'heads',
-      attn_gate: true,
+      attn_gate: 'dims',
       conv_size: hf.linear_conv_kernel_dim ?? 4,
       conv_layers: deltaLayers(hf),
       state_key_heads: hf.linear_num_key_heads ?? 16,
@@ -98,7 +98,7 @@ export const qwen35 = {
         return {
           ...config,
           qk_norm: 'heads',
-          attn_gate: true,
+          attn_gate: 'dims',
           ...state,
           conv_layers: numbersOf(config.layers).filter((i) => (i + 1) % every),
           // The converter stores the first value heads of all key heads, then the second value heads, and so on.

@@ -1,0 +1,55 @@
+/**
+ * Proportional RoPE: only the first angles of a head are rotated, with the frequencies of a completely rotated head
+ * (Gemma 4, LFM3). Layers with a window have rotary positions of their own, without scaling.
+ */
+import { BqError } from '../../shared/errors.js';
+import { shown } from '../../shared/quote-value.js';
+import { checkRotated } from './rope.js';
+
+/** Divisor that makes an angle 0. */
+const UNROTATED = 1e30;
+
+/**
+ * Returns a value of rope_parameters. Throws FORMAT unless it is an object.
+ * @param {any} value @param {string} name @returns {Record<string, any>}
+ */
+export function objectOf(value, name) {
+  if (typeof value === 'object' && !Array.isArray(value)) return value;
+  throw new BqError('FORMAT', `rope_parameters: ${name} is ${shown(value)}`, { hint: 'expected an object' });
+}
+
+/**
+ * Returns the rope_parameters of both kinds of layers, `full` and `local`. A kind that config.json omits has the
+ * defaults of transformers; for a kind that it contains, these defaults do not apply. Throws FORMAT.
+ * @param {Record<string, any>} hf
+ * @param {{ full: Record<string, any>, local?: Record<string, any> }} defaults
+ */
+export function positionsByKind({ rope_parameters }, defaults) {
+  const rope = objectOf(rope_parameters ?? {}, 'its value');
+  /** @type {Record<string, any>} */
+  const full = {
+    partial_rotary_factor: 1,
+    factor: 1,
+    ...objectOf(rope.full_attention ?? defaults.full, 'full_attention'),
+  };
+  const local = objectOf(rope.sliding_attention ?? defaults.local ?? {}, 'sliding_attention');
+  for (const [key, max] of /** @type {const} */ ([
+    ['partial_rotary_factor', 1],
+    ['factor', Infinity],
+  ]))
+    if (!(typeof full[key] === 'number' && full[key] > 0 && full[key] <= max))
+      throw new BqError('FORMAT', `rope_parameters: ${key} of full_attention is ${shown(full[key])}`, {
+        hint: `expected a number above 0${max === 1 ? ', at most 1' : ''}`,
+      });
+  return { full, local };
+}
+
+/**
+ * Returns the divisors of the angles of layers without a window. Throws FORMAT.
+ * @param {Record<string, any>} full  rope_parameters of these layers @param {number} dim  dimensions of a head
+ */
+export function proportionalDivisors({ partial_rotary_factor: part, factor }, dim) {
+  checkRotated(dim);
+  const rotated = Math.trunc((part * dim) / 2);
+  return Float32Array.from({ length: dim / 2 }, (_, i) => (i < rotated ? factor : UNROTATED));
+}
