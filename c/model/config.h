@@ -141,7 +141,7 @@ typedef struct bq_config {
                            only the choice of experts (LFM2 with experts) */
   bq_layer_set dense_layers; /* layers with one MLP in a model with experts */
   uint32_t conv_size;  /* taps of recurrent layers' convolutions; 0: no layer is recurrent */
-  bq_layer_set conv_layers; /* recurrent layers, without attention: short convolutions (LFM2, 3) or, if
+  bq_layer_set conv_layers; /* recurrent layers, without attention: short convolutions (LFM2) or, if
                                state_value_heads > 0, gated delta nets (Qwen3.5) or Mamba-2 */
   bool attn_beside;    /* layers in conv_layers have attention and the recurrence (Falcon-H1) */
   bq_mamba mamba;

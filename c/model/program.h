@@ -15,7 +15,7 @@
 /* Modules of a layer: a matrix or the weight of a norm, with an optional bias. bind.c has their
  * names and shapes. */
 typedef enum bq_module {
-  BQ_LN1, BQ_Q, BQ_K, BQ_V, BQ_ATTN_GATE, BQ_Q_NORM, BQ_K_NORM, BQ_O, BQ_LN1_POST,
+  BQ_LN1, BQ_Q, BQ_K, BQ_V, BQ_Q_NORM, BQ_K_NORM, BQ_O, BQ_LN1_POST,
   BQ_LN2, BQ_GATE, BQ_UP, BQ_DOWN,
   /* matrices of all experts, one after the other */
   BQ_ROUTER, BQ_EXPERT_GATE, BQ_EXPERT_UP, BQ_EXPERT_DOWN,
@@ -32,6 +32,7 @@ typedef enum bq_module {
   BQ_EMBED_PROJECT, BQ_EMBED_GATE, BQ_EMBED_OUT, BQ_EMBED_POST,
   BQ_LAYER_SCALE,
   BQ_O_NORM, BQ_DOWN_NORM, /* of the inputs of O and DOWN */
+  BQ_ATTN_GATE, /* gates for the heads of attention's output */
   BQ_MODULES,
   BQ_NO_MODULE = BQ_MODULES
 } bq_module;

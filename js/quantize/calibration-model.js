@@ -57,6 +57,7 @@ export const MODULES = {
   'delta.out': [32, 'delta.out'],
   'mamba.in': [33, 'mamba.in'],
   'mamba.out': [40, 'mamba.out'],
+  'attn.gate': [48, 'attn.q'],
 };
 
 /**

@@ -103,7 +103,7 @@ async function contents(path) {
 
 for (const [name, modules] of /** @type {const} */ ([
   ['lfm2', ['conv.in', 'conv.out']],
-  ['lfm3', ['conv.in', 'conv.out', 'attn.o']],
+  ['lfm3', ['conv.in', 'conv.out', 'attn.gate']],
   ['qwen35', ['delta.in', 'delta.z', 'delta.out']],
   ['granite-hybrid', ['mamba.in', 'mamba.out']],
   ['falcon-h1', ['mamba.in', 'mamba.out', 'attn.q', 'attn.o']],
