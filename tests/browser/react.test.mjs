@@ -142,6 +142,133 @@ await chromiumFirst((name) => {
     ]);
   });
 
+  test('a message is shown before its reply begins, and the caller’s own signal ends a reply', async () => {
+    const page = await here.open();
+    const result = await page.evaluate(async (/** @type {string} */ script) => {
+      const tag = document.createElement('script');
+      tag.textContent = `${script};globalThis.lib = lib;`;
+      document.head.append(tag);
+      const { React, dom, useChat } = /** @type {any} */ (globalThis).lib;
+      const { createWorkerEngine } = await import(new URL('/js/index.js', location.href).href);
+      const engine = await createWorkerEngine({ threads: 1 });
+      const model = await engine.load('/models/chat.bq4', { contextTokens: 256 });
+      const waiting = '/tests/waiting.mjs';
+      const { until } = await import(waiting);
+      /** @type {any} */
+      let now;
+      const caller = new AbortController();
+      let isCallerUsed = false;
+      /** Messages and states that were drawn. @type {string[]} */
+      const drawn = [];
+      function Talk() {
+        now = useChat(model, {
+          generate: { temperature: 0, maxTokens: 5, ...(isCallerUsed && { signal: caller.signal }) },
+        });
+        drawn.push(`${now.status}: ${now.messages.map((/** @type {any} */ { content }) => content).join(' / ')}`);
+        return null;
+      }
+      const root = dom.createRoot(document.body.appendChild(document.createElement('div')));
+      const draw = async () => {
+        const before = drawn.length;
+        root.render(React.createElement(Talk));
+        await until('a drawing', () => drawn.length > before);
+      };
+      const ready = () => until('a ready chat', () => now?.status === 'ready');
+      await draw();
+      await ready();
+      engine.pause(); // no token is computed yet
+      const first = now.send('Hello!');
+      await until('the message', () => drawn.includes('replying: Hello!'));
+      engine.resume();
+      await first;
+      await ready();
+      engine.pause();
+      const again = now.regenerate();
+      const count = drawn.length;
+      await until('the message alone', () => drawn.slice(count).includes('replying: Hello!'));
+      now.stop();
+      engine.resume();
+      await again;
+      await ready();
+      const kept = now.messages.length;
+
+      isCallerUsed = true;
+      await draw();
+      engine.pause();
+      const second = now.send('Tell me a story.');
+      await until('the second message', () => now.messages.length === 3);
+      caller.abort();
+      engine.resume();
+      await second;
+      await ready();
+      const aborted = { messages: now.messages.length, error: now.error };
+      isCallerUsed = false;
+      await draw();
+      await now.send(null); // no message: it doesn't generate another reply to the last one
+      await until('an error', () => now.error);
+      const { code } = now.error;
+      await engine.close();
+      root.unmount();
+      return { kept, aborted, code };
+    }, code);
+    assert.deepEqual(result, { kept: 2, aborted: { messages: 2, error: null }, code: 'ARGUMENT' });
+  });
+
+  test('values that are no models, and loads that return none, are reported with what is expected', async () => {
+    const page = await here.open();
+    const reports = await page.evaluate(async (/** @type {string} */ script) => {
+      const tag = document.createElement('script');
+      tag.textContent = `${script};globalThis.lib = lib;`;
+      document.head.append(tag);
+      const { React, dom, useChat, useModel } = /** @type {any} */ (globalThis).lib;
+      /** @type {string[]} */
+      const unhandled = [];
+      addEventListener('unhandledrejection', ({ reason }) => unhandled.push(String(reason)));
+      const waiting = '/tests/waiting.mjs';
+      const { until } = await import(waiting);
+      /** @type {string[]} */
+      const reports = [];
+      const loads = [() => {}, () => ({ load: () => null, close: () => null })];
+      for (const load of loads) {
+        /** @type {any} */
+        let now;
+        function Loads() {
+          now = useModel(load);
+          return null;
+        }
+        const root = dom.createRoot(document.body.appendChild(document.createElement('div')));
+        root.render(React.createElement(Loads));
+        await until('an error', () => now?.error);
+        reports.push(`${now.error.code}: ${now.error.message}`);
+        root.unmount();
+      }
+      const promise = Promise.resolve();
+      for (const use of [() => useModel(promise), () => useChat(promise), () => useChat({ chat: {} })]) {
+        /** @type {any} */
+        let thrown;
+        function Uses() {
+          use();
+          return null;
+        }
+        const root = dom.createRoot(document.body.appendChild(document.createElement('div')), {
+          onUncaughtError: (/** @type {any} */ error) => (thrown = error),
+        });
+        root.render(React.createElement(Uses));
+        await until('an error', () => thrown);
+        reports.push(`${thrown.code}: ${thrown.message}`);
+        root.unmount();
+      }
+      return [...reports, ...unhandled];
+    }, code);
+    assert.deepEqual(reports, [
+      'ARGUMENT: the result of `load`: expected a model, found undefined',
+      'ARGUMENT: the result of `load`: expected a model, found {}',
+      'ARGUMENT: the first argument of useModel: expected a function that loads a model, found [object Promise]',
+      'ARGUMENT: the first argument of useChat: expected a model or null, found [object Promise]',
+      'ARGUMENT: the first argument of useChat: expected a model or null, found {"chat":{}}',
+    ]);
+  });
+
   test('a failed load is reported, and a load whose component is removed is aborted', async () => {
     const page = await here.open();
     const reports = await page.evaluate(async (/** @type {string} */ script) => {

@@ -4,6 +4,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { polyfill, promptApi } from '../../js/api/adapters/prompt-api.js';
+import { connect } from '../../js/connect.js';
 import { createWorkerEngine, fromFile } from '../../js/index.js';
 import { connectToScript } from './scripted-server.mjs';
 
@@ -631,4 +632,21 @@ test("a page's settings of its model are checked by name", () => {
     message: /unknown option "replace"/,
   });
   assert.equal(/** @type {any} */ (globalThis).LanguageModel, undefined);
+});
+
+test('a model of connect(), and functions that load no model, are refused by name; a function may return the model itself', async () => {
+  const remote = connect('http://127.0.0.1:9/v1');
+  assert.throws(() => promptApi(/** @type {any} */ (remote)), {
+    name: 'TypeError',
+    message: /^expected a loaded model/,
+  });
+  for (const load of /** @type {any[]} */ ([() => {}, () => remote, async () => engine])) {
+    const Own = promptApi(load);
+    const error = { name: 'TypeError', message: /^expected a function that returns a model of load\(\), found / };
+    await assert.rejects(Own.create(), error);
+    assert.equal(await Own.availability(), 'downloadable', 'the next session tries again');
+  }
+  /** @type {any} */
+  const Own = promptApi(/** @type {any} */ (() => model));
+  assert.equal(await (await Own.create(fixed)).prompt('Hello!'), await replyTo([user('Hello!')]));
 });

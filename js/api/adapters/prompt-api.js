@@ -47,6 +47,9 @@ function checkOptions(options, checks) {
   }
 }
 
+/** Whether a value is a local model. Models of `connect()` can't count tokens, which sessions need. @param {any} value */
+const isModel = (value) => typeof value?.countTokens === 'function';
+
 /** The argument of the `monitor` callback. */
 export class CreateMonitor extends EventTarget {}
 defineEventHandlers(CreateMonitor.prototype, ['downloadprogress']);
@@ -96,14 +99,18 @@ class ModelLoader {
   /** Starts loading. */
   #start() {
     let last = 0;
-    return this.#loadModel({
-      onProgress: ({ phase, loaded, total }) => {
-        if (phase === 'plan' || !total || performance.now() - last < PROGRESS_INTERVAL_MS || loaded === total) return;
-        last = performance.now();
-        for (const notify of this.#listeners) notify(Math.floor((loaded / total) * 65_536) / 65_536);
-      },
-    }).then(
+    /** @param {Progress} event */
+    const onProgress = ({ phase, loaded, total }) => {
+      if (phase === 'plan' || !total || performance.now() - last < PROGRESS_INTERVAL_MS || loaded === total) return;
+      last = performance.now();
+      for (const notify of this.#listeners) notify(Math.floor((loaded / total) * 65_536) / 65_536);
+    };
+    return (async () => this.#loadModel({ onProgress }))().then(
       (model) => {
+        if (!isModel(model)) {
+          this.#loading = null;
+          throw new TypeError(`expected a function that returns a model of load(), found ${typeof model}`);
+        }
         this.#isReady = true;
         return model;
       },
@@ -142,7 +149,7 @@ function createProgressReporter(monitor, signal) {
 export function promptApi(modelOrLoader, options = {}) {
   checkOptions(options, OPTIONS);
   const { cached = () => false, languages } = options;
-  if (typeof modelOrLoader !== 'function' && !modelOrLoader?.chat)
+  if (typeof modelOrLoader !== 'function' && !isModel(modelOrLoader))
     throw new TypeError('expected a loaded model (await load()) or a function that loads one');
   const loader = new ModelLoader(modelOrLoader, cached);
 

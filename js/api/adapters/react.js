@@ -1,11 +1,33 @@
 /** `bq4/react`: hooks for React 18 and 19: `useModel` loads a model, `useChat` keeps a conversation with it. */
 import { useCallback, useEffect, useMemo, useRef, useState } from 'react';
+import { follow } from '../../shared/async.js';
 import { wrong } from '../../shared/check-options.js';
-import { object } from '../../shared/checks.js';
+import { callback, object, signal as signalProblem } from '../../shared/checks.js';
 
-/** @import { Chat, ChatOptions, GenerateOptions, Message, Model, Progress } from '../../shared/types.js' */
+/** @import { Chat, ChatOptions, Content, GenerateOptions, Generation, Message, MessageLike, Model, Progress } from '../../shared/types.js' */
 /** @typedef {{ signal: AbortSignal, onProgress: (event: Progress) => void }} Loading */
 /** @typedef {{ model: Model | null, progress: Progress | null, error: Error | null }} ModelState */
+
+/**
+ * Returns a model. Throws ARGUMENT for another value, such as the result of a function that does not return the model.
+ * @param {string} name  name of the value @param {any} value @param {string} [expected]
+ */
+function checkModel(name, value, expected = 'a model') {
+  if (callback(value?.createChat)) throw wrong(name, value, expected);
+  return value;
+}
+
+/**
+ * Returns the caller's signal in the option `generate` of `useChat`. Throws ARGUMENT.
+ * @param {GenerateOptions | undefined} generate
+ */
+function signalOf(generate) {
+  if (generate === undefined) return undefined;
+  if (object(generate)) throw wrong('generate', generate, 'an options object');
+  const { signal } = generate;
+  if (signal !== undefined && signalProblem(signal)) throw wrong('generate.signal', signal, signalProblem(signal));
+  return signal;
+}
 
 /** @type {ModelState} */
 const INITIAL_STATE = { model: null, progress: null, error: null };
@@ -18,6 +40,7 @@ const INITIAL_STATE = { model: null, progress: null, error: null };
  * @returns {ModelState}
  */
 export function useModel(load, deps = []) {
+  if (callback(load)) throw wrong('the first argument of useModel', load, 'a function that loads a model');
   const [state, setState] = useState(INITIAL_STATE);
   useEffect(() => {
     const lifetime = new AbortController();
@@ -25,9 +48,10 @@ export function useModel(load, deps = []) {
     const update = (/** @type {Partial<ModelState>} */ changes) =>
       signal.aborted || setState((previous) => ({ ...previous, ...changes }));
     setState(INITIAL_STATE);
-    const loading = Promise.resolve().then(() => {
+    const loading = Promise.resolve().then(async () => {
       signal.throwIfAborted(); // StrictMode mounts twice in succession; the first mount loads nothing
-      return load({ signal, onProgress: (progress) => update({ progress }) });
+      const model = await load({ signal, onProgress: (progress) => update({ progress }) });
+      return checkModel('the result of `load`', model);
     });
     loading.then(
       (model) => update({ model }),
@@ -52,10 +76,11 @@ export function useModel(load, deps = []) {
  * @param {Model | null} model  null if it is not loaded yet
  * @param {ChatOptions & { generate?: GenerateOptions }} [options]  options of `model.createChat`, which are read when
  *   the conversation begins; `generate`: options of each reply
- * @returns {{ messages: readonly Readonly<Message>[], status: Status, error: Error | null, send: (text: string) => Promise<void>, regenerate: () => Promise<void>, stop: () => void }}
+ * @returns {{ messages: readonly Readonly<Message>[], status: Status, error: Error | null, send: (message: Content | MessageLike | MessageLike[]) => Promise<void>, regenerate: () => Promise<void>, stop: () => void }}
  */
 export function useChat(model, options = {}) {
   if (object(options)) throw wrong('the last argument of useChat', options, 'an options object');
+  if (model) checkModel('the first argument of useChat', model, 'a model or null');
   const latestOptions = useRef(options);
   latestOptions.current = options;
   const [messages, setMessages] = useState(/** @type {readonly Readonly<Message>[]} */ ([]));
@@ -71,7 +96,7 @@ export function useChat(model, options = {}) {
     if (!model) return undefined;
     const { generate, ...chatOptions } = latestOptions.current;
     const createChat = async () => {
-      if (generate !== undefined && object(generate)) throw wrong('generate', generate, 'an options object');
+      signalOf(generate);
       return model.createChat(chatOptions);
     };
     const conversation = { createChat, chat: createChat(), lifetime: new AbortController(), reply: null };
@@ -101,36 +126,54 @@ export function useChat(model, options = {}) {
     };
   }, [model]);
 
-  const generateReply = useCallback(async (/** @type {string | null} */ text) => {
-    const conversation = conversationRef.current;
-    if (!conversation || conversation.reply) return;
-    const controller = (conversation.reply = new AbortController());
-    const isUnmounted = () => conversation.lifetime.signal.aborted;
-    try {
-      conversation.chat = conversation.chat.catch(conversation.createChat);
-      const chat = await conversation.chat;
-      if (isUnmounted()) return;
-      setError(null);
-      setStatus('replying');
-      const options = { ...latestOptions.current.generate, signal: controller.signal };
-      for await (const _ of text === null ? chat.regenerate(options) : chat.send(text, options)) {
+  const generateReply = useCallback(
+    async (/** @type {(chat: Chat, options: GenerateOptions) => Generation} */ start) => {
+      const conversation = conversationRef.current;
+      if (!conversation || conversation.reply) return;
+      const { generate } = latestOptions.current;
+      let lifetime = follow();
+      conversation.reply = lifetime.controller;
+      const isUnmounted = () => conversation.lifetime.signal.aborted;
+      /** @type {Chat | null} */
+      let chat = null;
+      try {
+        lifetime = follow(signalOf(generate));
+        conversation.reply = lifetime.controller;
+        conversation.chat = conversation.chat.catch(conversation.createChat);
+        chat = await conversation.chat;
         if (isUnmounted()) return;
+        setError(null);
+        setStatus('replying');
+        const generation = start(chat, { ...generate, signal: lifetime.signal });
+        // Starts the reply: from here on the message is part of the conversation, and is shown while the prompt is read.
+        generation.result.catch(() => {});
         setMessages(chat.messages);
+        for await (const _ of generation) {
+          if (isUnmounted()) return;
+          setMessages(chat.messages);
+        }
+      } catch (failure) {
+        if (!isUnmounted() && !lifetime.signal.aborted) setError(/** @type {Error} */ (failure));
+      } finally {
+        lifetime.release();
+        conversation.reply = null;
+        if (!isUnmounted()) {
+          if (chat) setMessages(chat.messages);
+          setStatus('ready');
+        }
       }
-    } catch (failure) {
-      if (!isUnmounted() && !controller.signal.aborted) setError(/** @type {Error} */ (failure));
-    } finally {
-      conversation.reply = null;
-      if (!isUnmounted()) {
-        const chat = await conversation.chat.catch(() => null);
-        if (chat) setMessages(chat.messages);
-        setStatus('ready');
-      }
-    }
-  }, []);
+    },
+    [],
+  );
 
-  const send = useCallback((/** @type {string} */ text) => generateReply(text), [generateReply]);
-  const regenerate = useCallback(() => generateReply(null), [generateReply]);
+  const send = useCallback(
+    (/** @type {any} */ message) => generateReply((chat, replyOptions) => chat.send(message, replyOptions)),
+    [generateReply],
+  );
+  const regenerate = useCallback(
+    () => generateReply((chat, replyOptions) => chat.regenerate(replyOptions)),
+    [generateReply],
+  );
   const stop = useCallback(() => conversationRef.current?.reply?.abort(), []);
   return useMemo(
     () => ({ messages, status, error, send, regenerate, stop }),
