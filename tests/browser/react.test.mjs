@@ -242,6 +242,19 @@ await chromiumFirst((name) => {
         reports.push(`${now.error.code}: ${now.error.message}`);
         root.unmount();
       }
+      let drawn = false;
+      /** @type {any} */
+      let state;
+      function Waits() {
+        state = useModel(() => null); // no file was chosen yet
+        React.useEffect(() => () => (drawn = true), []);
+        return null;
+      }
+      const waits = dom.createRoot(document.body.appendChild(document.createElement('div')));
+      waits.render(React.createElement(React.StrictMode, null, React.createElement(Waits)));
+      await until('an effect', () => drawn);
+      waits.unmount();
+      reports.push(`${state.model} ${state.error}`);
       const promise = Promise.resolve();
       for (const use of [() => useModel(promise), () => useChat(promise), () => useChat({ chat: {} })]) {
         /** @type {any} */
@@ -261,8 +274,9 @@ await chromiumFirst((name) => {
       return [...reports, ...unhandled];
     }, code);
     assert.deepEqual(reports, [
-      'ARGUMENT: the result of `load`: expected a model, found undefined',
-      'ARGUMENT: the result of `load`: expected a model, found {}',
+      'ARGUMENT: the result of `load`: expected a model or null, found undefined',
+      'ARGUMENT: the result of `load`: expected a model or null, found {}',
+      'null null',
       'ARGUMENT: the first argument of useModel: expected a function that loads a model, found [object Promise]',
       'ARGUMENT: the first argument of useChat: expected a model or null, found [object Promise]',
       'ARGUMENT: the first argument of useChat: expected a model or null, found {"chat":{}}',

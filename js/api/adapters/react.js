@@ -10,9 +10,9 @@ import { callback, object, signal as signalProblem } from '../../shared/checks.j
 
 /**
  * Returns a model. Throws ARGUMENT for another value, such as the result of a function that does not return the model.
- * @param {string} name  name of the value @param {any} value @param {string} [expected]
+ * @param {string} name  name of the value @param {any} value @param {string} expected
  */
-function checkModel(name, value, expected = 'a model') {
+function checkModel(name, value, expected) {
   if (callback(value?.createChat)) throw wrong(name, value, expected);
   return value;
 }
@@ -34,8 +34,8 @@ const INITIAL_STATE = { model: null, progress: null, error: null };
 
 /**
  * Loads a model when the component mounts and closes it when the component unmounts. A change of `deps` loads it again.
- * @param {(loading: Loading) => Promise<Model>} load  loads the model, for instance
- *   `(options) => engine.load(url, options)`
+ * @param {(loading: Loading) => Promise<Model | null> | null} load  loads the model, for instance
+ *   `(options) => engine.load(url, options)`, or returns null if there is no model to load yet
  * @param {readonly unknown[]} [deps]  values that `load` depends on
  * @returns {ModelState}
  */
@@ -51,7 +51,7 @@ export function useModel(load, deps = []) {
     const loading = Promise.resolve().then(async () => {
       signal.throwIfAborted(); // StrictMode mounts twice in succession; the first mount loads nothing
       const model = await load({ signal, onProgress: (progress) => update({ progress }) });
-      return checkModel('the result of `load`', model);
+      return model === null ? null : checkModel('the result of `load`', model, 'a model or null');
     });
     loading.then(
       (model) => update({ model }),
@@ -60,7 +60,7 @@ export function useModel(load, deps = []) {
     return () => {
       lifetime.abort();
       loading.then(
-        (model) => model.close(),
+        (model) => model?.close(),
         () => {},
       );
     };
