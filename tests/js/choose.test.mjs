@@ -124,6 +124,35 @@ for (const [name, create] of /** @type {const} */ ([
   });
 }
 
+test('options after an empty prompt follow BOS, or are refused without one: never what another call has computed', async () => {
+  const engine = await createEngine({ threads: 1 });
+  const withBos = await engine.load(fromBytes(await tinyModel()));
+  const first = await withBos.choose('', ['the end', 'you']);
+  assert.equal(first.promptTokens, 1);
+  await withBos.generate('Something that nobody else reads.', { maxTokens: 2 }).result;
+  for (const prompt of ['', new Uint32Array([0])]) {
+    const { options, promptTokens } = await withBos.choose(prompt, ['the end', 'you']);
+    assert.deepEqual({ options, promptTokens }, { options: first.options, promptTokens: 1 });
+  }
+  const tokens = { ...tokenizer(), flags: 0 };
+  const withoutBos = await engine.load(fromBytes(await tinyModel({ tokens })), { sessions: 2 });
+  const error = { code: 'ARGUMENT', message: 'expected a prompt with at least one token, found none' };
+  const session = await withoutBos.createSession();
+  for (const options of [
+    ['a', 'b'],
+    ['xyz', 'zyx'],
+  ]) {
+    await assert.rejects(session.choose([], options), error); // a new session
+    for (let i = 0; i < 2; i++) {
+      await assert.rejects(withoutBos.choose('', options), error);
+      await assert.rejects(withoutBos.choose([], options), error);
+      await assert.rejects(withBos.choose([], options), error);
+      await withoutBos.generate('Something that nobody else reads.', { maxTokens: 2 }).result;
+    }
+  }
+  await engine.close();
+});
+
 test('a prompt of which no token is common to all options is refused', async () => {
   const engine = await createEngine({ threads: 1 });
   const model = await engine.load(fromBytes(await tinyModel({ tokens: { ...tokenizer(), flags: 0 } })));

@@ -85,9 +85,10 @@ async function scoreTails(wasm, vocab, sequence, { base, tails }, stopConditions
 /**
  * Implements `session.choose`.
  * @param {LocalSession} session @param {LocalModel} model @param {any[]} args
+ * @param {boolean} [followsSequence]  whether the options follow the session's sequence if the prompt is empty
  * @returns {Promise<Chosen>}
  */
-export function chooseNext(session, model, args) {
+export function chooseNext(session, model, args, followsSequence = true) {
   const {
     args: [prompt, options],
     signal,
@@ -95,7 +96,9 @@ export function chooseNext(session, model, args) {
   } = checkCall(TABLE.session.choose, args);
   model.checkGenerates();
   return session.runAlone(async ({ wasm, sequence, fit }) => {
-    const split = splitOptions(model, prompt.length ? prompt : sequence.allTokens(), options);
+    const continues = followsSequence && !prompt.length;
+    const split = splitOptions(model, continues ? sequence.allTokens() : prompt, options);
+    fit(split.base); // throws if it has no token
     for (const tail of split.tails) fit([...split.base, ...tail.slice(0, -1)]);
     const { vocabSize: vocab } = model.info;
     const { logprobs, reusedCount, computedCount } = await scoreTails(
@@ -136,7 +139,8 @@ export async function chooseOption(model, replies, args) {
   const tokens = typeof textOrTokens === 'string' ? model.encode(textOrTokens) : textOrTokens;
   const session = await replies.take(tokens, null, handlers.signal);
   try {
-    return await chooseNext(session, model, [textOrTokens, options, handlers]);
+    // The sequence of a pooled session is that of another call.
+    return await chooseNext(session, model, [textOrTokens, options, handlers], false);
   } finally {
     replies.give(session);
   }
