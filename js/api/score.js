@@ -98,7 +98,9 @@ async function byCosine(model, query, documents, handlers) {
   const { prompts } = model.info;
   const promptOf = (/** @type {string} */ name) => prompts[name] && { prompt: name };
   const options = { ...handlers, normalize: true };
-  const [queryVector] = (await model.embed([query], { ...options, ...promptOf('query') })).vectors;
+  // Progress counts the documents.
+  const ofQuery = { ...options, onProgress: undefined, ...promptOf('query') };
+  const [queryVector] = (await model.embed([query], ofQuery)).vectors;
   const { vectors, tokens } = await model.embed(documents, { ...options, ...promptOf('document') });
   return vectors.map((vector, i) => ({
     score: vector.reduce((sum, x, k) => sum + x * queryVector[k], 0),

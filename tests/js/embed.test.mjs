@@ -243,12 +243,24 @@ for (const [name, create] of Object.entries({ 'in this thread': createEngine, 'i
         (/** @type {any} */ error) =>
           error.code === 'CONTEXT_FULL' && error.details.index === 1 && error.details.most === 12,
       );
+      await assert.rejects(model.embed(['the', 'x'.repeat(3e6)], { truncate: false }), (/** @type {any} */ error) => {
+        assert.equal(
+          `${error.code}: ${error.message}`,
+          'CONTEXT_FULL: text 1 has 3000000 characters; the limit is 12 tokens',
+        );
+        assert.deepEqual(error.details, { index: 1, characters: 3e6, most: 12 });
+        return true;
+      });
       await model.close();
     });
 
     test('values that are no texts, empty texts and misspelled options are refused by name', async () => {
       const model = await engine.load(fromFile(path));
       await assert.rejects(model.embed(/** @type {any} */ (7)), { code: 'ARGUMENT', message: /list of texts/ });
+      await assert.rejects(model.embed([[1], /** @type {any} */ (null)]), {
+        code: 'ARGUMENT',
+        message: 'text 1: expected a string or a list of token ids, found null',
+      });
       await assert.rejects(model.embed([[]]), { code: 'ARGUMENT', message: /text 0 has no tokens/ });
       await assert.rejects(model.embed([[1], [1e6]]), { code: 'ARGUMENT' });
       await assert.rejects(model.embed(['a']), { code: 'STATE', message: /no tokenizer/ });

@@ -117,6 +117,24 @@ test('rerank with a classifier sorts by logits, returns topN and names the kind 
   await assert.rejects(model.rerank(query, ['x'], { topN: 0 }), { code: 'ARGUMENT' });
 });
 
+for (const name of ['bert', 'qwen3-reranker'])
+  test(`${name}: a document that is too long even for the tokenizer is cut, or refused with its index`, async (t) => {
+    const model = await loaded(t, name, 'safetensors');
+    const [long, longer] = [3000, 400_000].map((count) => 'the museum opens at nine '.repeat(count));
+    const documents = ['At nine.', longer];
+    const [, ofLong] = await model.classify(['At nine.', long].map((textPair) => ({ text: 'When?', textPair })));
+    const [, ofLonger] = await model.classify(documents.map((textPair) => ({ text: 'When?', textPair })));
+    assert.deepEqual([ofLonger.logits, ofLonger.tokens], [ofLong.logits, ofLong.tokens]);
+    assert.equal((await model.rerank('When?', documents)).length, 2);
+    assert.equal((await model.rerank(longer, documents)).length, 2);
+    await assert.rejects(model.rerank('When?', documents, { truncate: false }), (/** @type {any} */ error) => {
+      assert.equal(error.code, 'CONTEXT_FULL');
+      assert.match(error.message, /^pair 1 has 10000005 characters; the limit is \d+ tokens$/);
+      assert.equal(error.details.index, 1);
+      return true;
+    });
+  });
+
 test('rerank by "yes" and "no" returns their softmax, in a worker too', async (t) => {
   const { texts, logits } = expectedOf('qwen3-reranker');
   const path = await fileOf('qwen3-reranker', 'GGUF');

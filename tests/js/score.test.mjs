@@ -70,6 +70,21 @@ test('rerank: the cosine of vectors, the most relevant first; equal ones in thei
     ],
   );
   assert.deepEqual(await rerank(model, 'q', []), []);
+  // Progress counts the documents: it doesn't end with the query and begin again.
+  /** @type {any[]} */
+  const handlers = [];
+  const watched = {
+    ...model,
+    embed: async (/** @type {string[]} */ texts, /** @type {any} */ { onProgress }) => {
+      handlers.push([texts.length, typeof onProgress]);
+      return model.embed(texts);
+    },
+  };
+  await rerank(watched, 'q', ['far', 'near'], { onProgress: () => {} });
+  assert.deepEqual(handlers, [
+    [1, 'undefined'],
+    [2, 'function'],
+  ]);
 });
 
 test("a schema of zod holds a reply, in its place and as its schema, here, in a worker and in OpenAI's call", async (t) => {

@@ -5,6 +5,7 @@
 import { unlessAborted } from '../../shared/async.js';
 import { BqError } from '../../shared/errors.js';
 import { progressOf } from '../../shared/progress.js';
+import { encodeBeginning, tooLong } from './encode-beginning.js';
 import { roundLogprob } from './probabilities.js';
 import { pairCut } from './text-pairs.js';
 
@@ -192,35 +193,21 @@ export class Embedder {
       tokenizer,
     } = this.#model.info;
     if (typeof text === 'object' && 'textPair' in text) return pairCut(this.#model, text, index, truncate);
+    const refuse = (/** @type {{ tokens: number } | { characters: number }} */ size) =>
+      tooLong(`text ${index}`, index, size, maximum);
     const { ids, isComplete } =
-      typeof text === 'string' ? this.#encode(text, truncate) : { ids: text, isComplete: true };
+      typeof text === 'string'
+        ? encodeBeginning(this.#model, text, {}, truncate ? null : () => refuse({ characters: text.length }))
+        : { ids: text, isComplete: true };
     if (!ids.length)
       throw new BqError('ARGUMENT', `text ${index} has no tokens`, {
         hint: 'omit empty texts',
         details: { index },
       });
     if (ids.length <= maximum) return { ids, isComplete };
-    if (!truncate)
-      throw new BqError('CONTEXT_FULL', `text ${index} has ${ids.length} tokens; the limit is ${maximum}`, {
-        hint: 'split it, or omit `truncate: false`',
-        details: { index, tokens: ids.length, most: maximum },
-      });
+    if (!truncate) throw refuse({ tokens: ids.length });
     // A text that was cut also ends with the end token.
     const end = typeof text === 'string' && tokenizer?.addEos ? [ids[ids.length - 1]] : [];
     return { ids: [...Array.from(ids).slice(0, maximum - end.length), ...end], isComplete: false };
-  }
-
-  /**
-   * Tokenizes a text. With `truncate`, tokenizes only the beginning of a text that is too long for the tokenizer.
-   * @param {string} text @param {boolean} truncate
-   */
-  #encode(text, truncate) {
-    for (let part = text; ; part = part.slice(0, part.length / 2)) {
-      try {
-        return { ids: this.#model.encode(part), isComplete: part === text };
-      } catch (error) {
-        if (!truncate || !(error instanceof BqError) || error.code !== 'CONTEXT_FULL') throw error;
-      }
-    }
   }
 }

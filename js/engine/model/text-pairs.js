@@ -2,6 +2,7 @@
  * Joins two texts to one token list for a classifier of pairs: a query and a document, or a premise and a hypothesis.
  */
 import { BqError } from '../../shared/errors.js';
+import { encodeBeginning, tooLong } from './encode-beginning.js';
 
 /** @import { LocalModel } from './model.js' */
 /** @import { Cut, TextPair } from './embedder.js' */
@@ -47,10 +48,11 @@ function keptCounts(first, second, room) {
 /**
  * Returns the tokens of both texts, and the tokens before, between and after them.
  * @param {LocalModel} model @param {TextPair} pair
+ * @param {(() => BqError) | null} refuse  creates the error for a text that is too long for the tokenizer; null: cut it
  */
-function tokensOf(model, { text, textPair }) {
+function tokensOf(model, { text, textPair }, refuse) {
   const format = /** @type {import('../../text/tokenizers/section.js').PairFormat} */ (model.pair);
-  const plain = (/** @type {string} */ part) => model.encode(part, { addSpecial: false });
+  const plain = (/** @type {string} */ part) => encodeBeginning(model, part, { addSpecial: false }, refuse).ids;
   if (!('template' in format)) return { ...format, first: plain(text), second: plain(textPair) };
   const { prompt, first, between, last, end } = splitTemplate(format.template);
   const special = (/** @type {string} */ part) =>
@@ -77,14 +79,14 @@ export function pairCut(model, pair, index, truncate) {
     throw new BqError('UNSUPPORTED', 'the model does not specify how two texts are joined', {
       hint: 'classify single texts, or convert the model with its tokenizer.json',
     });
-  const { before, first, between, second, after, types } = tokensOf(model, pair);
   const maxTokens = model.info.embedding.tokens;
+  const refuse = (/** @type {{ tokens: number } | { characters: number }} */ size) =>
+    tooLong(`pair ${index}`, index, size, maxTokens);
+  const characters = pair.text.length + pair.textPair.length;
+  const refuseText = truncate ? null : () => refuse({ characters });
+  const { before, first, between, second, after, types } = tokensOf(model, pair, refuseText);
   const tokens = before.length + first.length + between.length + second.length + after.length;
-  if (tokens > maxTokens && !truncate)
-    throw new BqError('CONTEXT_FULL', `pair ${index} has ${tokens} tokens; the limit is ${maxTokens}`, {
-      hint: 'shorten its texts, or omit `truncate: false`',
-      details: { index, tokens, most: maxTokens },
-    });
+  if (tokens > maxTokens && !truncate) throw refuse({ tokens });
   const room = Math.max(maxTokens - before.length - between.length - after.length, 0);
   const [firstCount, secondCount] = keptCounts(first.length, second.length, room);
   const start = [...before, ...first.slice(0, firstCount), ...between];

@@ -47,23 +47,25 @@ function tokens(value, name = 'the list of tokens', expected = 'a list of token 
 /** Checks a text or a list of texts or token lists. @param {any} value */
 function texts(value) {
   if (typeof value === 'string') return [value];
-  if (Array.isArray(value)) return value.map((entry) => prompt(entry));
+  if (Array.isArray(value)) return value.map(textOrTokens);
   throw wrong('the list of texts', value, 'a string or a list of strings');
 }
 
 /** Checks the same, or pairs of texts. @param {any} value */
 function textsOrPairs(value) {
   if (!Array.isArray(value)) return texts(value);
-  return value.map((entry) =>
+  return value.map((entry, i) =>
     typeof entry?.text === 'string' && typeof entry.textPair === 'string'
       ? { text: entry.text, textPair: entry.textPair }
-      : prompt(entry),
+      : textOrTokens(entry, i),
   );
 }
 
-/** @param {any} value @param {string} [expected] */
-const prompt = (value, expected = 'a string or a list of token ids') =>
-  typeof value === 'string' ? value : tokens(value, 'the prompt', expected);
+/** @param {any} value @param {string} [expected] @param {string} [name] */
+const prompt = (value, expected = 'a string or a list of token ids', name = 'the prompt') =>
+  typeof value === 'string' ? value : tokens(value, name, expected);
+/** Checks an entry of a list of texts. @param {any} value @param {number} i */
+const textOrTokens = (value, i) => prompt(value, undefined, `text ${i}`);
 /** Whether a prompt is a list of messages, instead of a text or tokens. @param {any} value */
 export const isMessages = (value) => Array.isArray(value) && typeof value[0] === 'object';
 /** @param {any} value */
