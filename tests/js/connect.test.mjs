@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { createServer } from 'node:http';
 import { after, before, test } from 'node:test';
+import { inspect } from 'node:util';
 import { fileURLToPath } from 'node:url';
 import { BqError, connect, localOrRemote } from '../../js/connect.js';
 import { events } from '../../js/api/connect/server-sent-events.js';
@@ -146,6 +147,19 @@ test('errors of a server have the codes of the engine, and the HTTP status', asy
     if (status === 401) assert.match(error.hint, /\{ apiKey \}/);
   }
   assert.throws(() => connect('no address'), { code: 'ARGUMENT' });
+  assert.throws(
+    () => connect('http://me:secret@127.0.0.1/v1'),
+    (/** @type {any} */ error) => {
+      assert.equal(error.code, 'ARGUMENT');
+      assert.equal(
+        error.message,
+        'expected an address without a user name and password, found one for "http://127.0.0.1/v1"',
+      );
+      assert.match(error.hint, /apiKey/);
+      assert.doesNotMatch(inspect(error), /secret/);
+      return true;
+    },
+  );
 });
 
 test('connect checks options by name and type, and accepts headers in any form of fetch', async () => {

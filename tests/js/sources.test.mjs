@@ -4,6 +4,7 @@ import { mkdtempSync, rmSync, truncateSync, utimesSync, writeFileSync } from 'no
 import { createServer } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
+import { inspect } from 'node:util';
 import { after, test } from 'node:test';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { runInNewContext } from 'node:vm';
@@ -204,6 +205,26 @@ test('addresses that fetch refuses give READ immediately, with the address; a mi
   const file = await openSource(fromUrl('foo:bar', { mirrors: [ranged.url] }));
   assert.deepEqual(await readRange(file, 0, 10), bytes.slice(0, 10));
   await file.close();
+});
+
+test('addresses with a user name or password, which fetch refuses, give READ immediately, without the password', async (t) => {
+  for (const user of ['u:secret@', ':secret@', 'u@']) {
+    const address = ranged.url.replace('://', `://${user}`);
+    const file = await openSource(fromUrl(address, { retries: 3, retryDelay: 0 }));
+    const failures = t.mock.fn();
+    file.onFailure = failures;
+    await assert.rejects(readRange(file, 0, 10), (/** @type {any} */ error) => {
+      assert.equal(error.code, 'READ');
+      assert.equal(
+        error.message,
+        `expected an address without a user name and password, found one for "${ranged.url}"`,
+      );
+      assert.doesNotMatch(inspect(error), /secret/);
+      return true;
+    });
+    assert.equal(failures.mock.callCount(), 0, 'no other try');
+    await file.close();
+  }
 });
 
 test("an app's own scheme whose files have no ranges is asked for the whole file", async (t) => {

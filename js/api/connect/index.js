@@ -309,14 +309,21 @@ function headersOf(callerHeaders, apiKey) {
 
 /** Normalizes the address of a server. Throws ARGUMENT. @param {string | URL} address */
 function addressOf(address) {
+  let url;
   try {
-    const { href, host } = new URL(address, globalThis.location?.href);
-    if (!host) throw new TypeError('the address has no host');
-    return href.replace(/[?#].*$/, '').replace(/\/+$/, '');
+    url = new URL(address, globalThis.location?.href);
+    if (!url.host) throw new TypeError('the address has no host');
   } catch (cause) {
     throw new BqError('ARGUMENT', `expected the address of a server, found "${address}"`, {
       cause,
       hint: 'for instance http://127.0.0.1:8080/v1',
     });
   }
+  const { username, password } = url;
+  url.username = url.password = url.search = url.hash = '';
+  const href = url.href.replace(/\/+$/, '');
+  if (!username && !password) return href;
+  throw new BqError('ARGUMENT', `expected an address without a user name and password, found one for "${href}"`, {
+    hint: 'fetch refuses such addresses: use the option apiKey or headers',
+  });
 }

@@ -31,9 +31,16 @@ export async function refusalOf(url, cause) {
       hint: 'supported: http:, https:, data: and blob:, in Node file:, in apps and extensions their own schemes',
       cause,
     });
+  const { username, password, origin } = new URL(url);
+  if (username || password)
+    // The cause is not attached, because it contains the password.
+    return new BqError(
+      'READ',
+      `expected an address without a user name and password, found one for "${url.replace(/\/\/[^/]*@/, '//')}"`,
+      { hint: 'fetch the file with an Authorization header and load the Blob, or use a signed address' },
+    );
   if (!blockedOrigins) watch();
   await new Promise((resolve) => setTimeout(resolve)); // the event may be dispatched after the failure
-  const { origin } = new URL(url);
   if (!blockedOrigins?.has(origin)) return null;
   return new BqError('NETWORK', `${url}: the Content-Security-Policy forbids it`, {
     hint: `add ${origin} to connect-src, in the policy of the page and in that of the worker's script`,
