@@ -5,6 +5,8 @@ import { mkdtempSync, readdirSync, rmSync, statSync, truncateSync, utimesSync, w
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
+import { pathToFileURL } from 'node:url';
+import { createEngine } from '../../js/node.js';
 import { openStore } from '../../js/storage/cache/index.js';
 import { encodeRecord, replay } from '../../js/storage/cache/layout.js';
 import { cases, digest, writeFile, makeFile, MIB, run } from './store-suite.mjs';
@@ -188,6 +190,30 @@ test('invalid content of one file does not affect others', async () => {
     assert.equal((await store.list()).length, 2);
   }
   await store.clear();
+  await store.close();
+});
+
+test('a folder may be a file: address; other addresses are refused instead of becoming a folder', async () => {
+  const folder = join(path, 'by-address');
+  for (const address of [pathToFileURL(folder), pathToFileURL(folder).href]) {
+    const engine = await createEngine({ threads: 1, cache: /** @type {any} */ (address) });
+    assert.deepEqual([engine.store?.backend, engine.store?.reason], ['file', '']);
+    await engine.close();
+    assert.deepEqual(readdirSync(folder), ['models']);
+    rmSync(folder, { recursive: true });
+  }
+  for (const address of ['https://x.example/models', 'hf:owner/name'])
+    await assert.rejects(openStore({ path: address }), {
+      code: 'ARGUMENT',
+      message: `path: expected a folder, found ${JSON.stringify(address)}`,
+    });
+  await assert.rejects(createEngine({ threads: 1, cache: 'https://x.example/models' }), { code: 'ARGUMENT' });
+});
+
+test('a size limit of 0 is the reason why nothing is stored', async () => {
+  const store = await openStore({ path, maxBytes: 0 });
+  const entry = await store.open(makeFile(31, 1).options);
+  assert.equal(entry.problem?.message, 'nothing is stored: maxBytes is 0');
   await store.close();
 });
 

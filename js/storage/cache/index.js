@@ -278,7 +278,7 @@ export class Store {
    * @param {string} key @param {About} metadata @returns {ReturnType<Parameters<Entry['start']>[0]>}
    */
   async #prepare(key, metadata) {
-    if (this.#maxBytes === 0) throw new BqError('STORAGE', `nothing is stored: ${this.reason}`);
+    if (this.#maxBytes === 0) throw new BqError('STORAGE', `nothing is stored: ${this.reason || 'maxBytes is 0'}`);
     const stored = await this.#get(key);
     const mark = await this.#markOf(metadata.url);
     const storedMetadata = stored?.about ?? (await this.#backend.create(key, metadata)) ?? metadata;
@@ -495,6 +495,7 @@ export async function openStore(options = {}) {
         maxBytes,
       );
     } catch (error) {
+      if (/** @type {any} */ (error).code === 'ARGUMENT') throw error;
       reasons.push(`${kind}: ${/** @type {Error} */ (error).message}`);
     }
   }
@@ -510,6 +511,6 @@ export async function openStore(options = {}) {
  * @param {StoreOptions} defaults
  */
 export function toStore(option, defaults) {
-  if (typeof option === 'object') return openStore({ ...defaults, ...option });
-  return openStore(option === 'auto' ? defaults : { ...defaults, path: option });
+  if (typeof option === 'object' && !(option instanceof URL)) return openStore({ ...defaults, ...option });
+  return openStore(option === 'auto' ? defaults : { ...defaults, path: String(option) });
 }

@@ -1,5 +1,6 @@
 /** The backend with a directory, in Node. */
 import { nodeModule } from '../../shared/node.js';
+import { wrong } from '../../shared/options.js';
 import { Disk } from './disk.js';
 
 /** @import { Folder, Handle, Tree } from './disk.js' */
@@ -66,10 +67,20 @@ function isRunning(pid) {
 /** Milliseconds after which the creator of a lock file has certainly written its process id. */
 const LOCK_WRITE_MS = 2000;
 
-/** Opens the backend. @param {string} name  of the store @param {string} path  of the folder with the stores */
+/** Returns a path. Throws ARGUMENT for an address of another scheme than `file:`. @param {string} text  path or address */
+function pathOf(text) {
+  if (!/^[a-z][\w+.-]+:/i.test(text)) return text;
+  if (text.startsWith('file:')) return nodeModule('url').fileURLToPath(text);
+  throw wrong('path', text, 'a folder');
+}
+
+/**
+ * Opens the backend. Throws ARGUMENT.
+ * @param {string} name  of the store @param {string} path  path or `file:` address of the folder with the stores
+ */
 export async function openFiles(name, path) {
   const [fs, { join }] = [await nodeModule('fs/promises'), await nodeModule('path')];
-  const root = join(path, name);
+  const root = join(pathOf(path), name);
   await fs.mkdir(root, { recursive: true });
 
   /** Whether another process holds a lock. @param {string} file */
