@@ -43,7 +43,10 @@ export const milliseconds = kind('a number of milliseconds', (v) => typeof v ===
 export const address = kind('an address', (v) => !text(v) || v instanceof URL);
 export const addresses = kind('a list of addresses', (v) => Array.isArray(v) && v.every((item) => !address(item)));
 export const texts = kind('a string or a list of strings', (v) => [v].flat().every((t) => !text(t)));
-export const stopTexts = kind('a non-empty string or a list of them', (v) => [v].flat().every((t) => t && !text(t)));
+/** A reply never contains half of a surrogate pair (\p{Cs}), so such a stop string would have no effect. */
+export const stopTexts = kind('a non-empty well-formed string or a list of them', (v) =>
+  [v].flat().every((t) => t && !text(t) && !/\p{Cs}/u.test(t)),
+);
 export const tokenList = kind('a list of token ids', (v) => Array.isArray(v) && v.every((id) => !integer(0)(id)));
 export const rate = kind('a number above 0', (v) => typeof v === 'number' && v > 0);
 export const deadline = kind('a number of milliseconds or a Date', (v) =>

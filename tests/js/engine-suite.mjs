@@ -606,8 +606,13 @@ export function engineSuite(name, create) {
         );
         await assertRefused(
           session.generate(PROMPT, any({ stop: [7] })).result,
-          /stop: expected a non-empty string or a list of them, found \[7\]/,
+          /stop: expected a non-empty well-formed string or a list of them, found \[7\]/,
         );
+        for (const stop of ['\ud83d', 'x\udc00', ['END', '\udc00\ud83d']])
+          await assertRefused(
+            session.generate(PROMPT, { stop }).result,
+            /stop: expected a non-empty well-formed string or a list of them, found ["[]/,
+          );
         await assertRefused(session.generate(PROMPT, { maxTokens: NaN }).result, /maxTokens: expected .*, found NaN$/);
         await assertRefused(session.generate(PROMPT, any({ topK: 5n })).result, /topK: expected .*, found 5$/);
         await assertRefused(
@@ -654,7 +659,7 @@ export function engineSuite(name, create) {
           );
           await assertRefused(
             model.embed([any(value)]),
-            /the prompt: expected a string or a list of token ids|at least one token/,
+            /text 0: expected a string or a list of token ids|at least one token/,
           );
           await assertRefused(
             model.detokenize(any([...Array.from(any(value)), 'x'])),
