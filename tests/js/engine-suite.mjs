@@ -617,9 +617,12 @@ export function engineSuite(name, create) {
         await assertRefused(session.generate(PROMPT, any({ topK: 5n })).result, /topK: expected .*, found 5$/);
         await assertRefused(
           session.generate(PROMPT, { stop: '' }).result,
-          /stop: expected a non-empty string .*, found ""/,
+          /stop: expected a non-empty well-formed string .*, found ""/,
         );
-        await assertRefused(session.generate(PROMPT, { stop: ['a', ''] }).result, /stop: expected a non-empty string/);
+        await assertRefused(
+          session.generate(PROMPT, { stop: ['a', ''] }).result,
+          /stop: expected a non-empty well-formed string/,
+        );
         const { vocabSize } = model.info;
         const outside = new RegExp(`expected .*0 to ${vocabSize - 1}, found ${vocabSize}$`);
         await assertRefused(session.generate(PROMPT, { stopTokens: [vocabSize] }).result, outside);

@@ -4,9 +4,9 @@
 import { runTools } from '../openai/run-tools.js';
 import { ChunkStream } from '../openai/stream.js';
 import { follow, unlessAborted } from '../../shared/async.js';
-import { anyValue, callback, object, text } from '../../shared/checks.js';
+import { anyValue, callback, integer, object, signal as abortSignal, text } from '../../shared/checks.js';
 import { BqError, thrownText } from '../../shared/errors.js';
-import { checkBy, checkOptions, wrong } from '../../shared/options.js';
+import { checkBy, wrong } from '../../shared/check-options.js';
 import { ChunkReader, chunkOfAnswer } from '../openai/chunks.js';
 import { fromOpenAIError } from '../openai/errors.js';
 import { shown } from '../../shared/quote-value.js';
@@ -218,7 +218,7 @@ export function connect(address, options) {
   let firstModel = null;
   /** @param {RequestOptions} [listOptions] @returns {Promise<ModelList>} */
   const list = async (listOptions) => {
-    const { signal } = checkOptions('createOne', listOptions);
+    const { signal } = checkBy({ signal: abortSignal }, 'createOne', listOptions);
     const at = `${url}/models`;
     const json = checkJson(await jsonOf(await request(at, server, { signal }), at, signal), at);
     // Some servers without models send null.
@@ -241,7 +241,7 @@ export function connect(address, options) {
   /** @param {string} path @returns {{ create: (body: any, options?: RequestOptions) => Promise<any> }} */
   const method = (path) => ({
     create: async (body, createOptions) => {
-      const { signal: callerSignal } = checkOptions('create', createOptions);
+      const { signal: callerSignal } = checkBy({ signal: abortSignal, parallel: integer(1) }, 'create', createOptions);
       if (object(body)) throw wrong('the request', body, 'an object');
       callerSignal?.throwIfAborted();
       const lifetime = follow(callerSignal);
@@ -309,21 +309,16 @@ function headersOf(callerHeaders, apiKey) {
 
 /** Normalizes the address of a server. Throws ARGUMENT. @param {string | URL} address */
 function addressOf(address) {
-  let url;
   try {
-    url = new URL(address, globalThis.location?.href);
-    if (!url.host) throw new TypeError('the address has no host');
+    const { href, host, username, password } = new URL(address, globalThis.location?.href);
+    if (!host) throw new TypeError('the address has no host');
+    if (username || password) throw new TypeError('fetch refuses addresses with a user name or password');
+    return href.replace(/[?#].*$/, '').replace(/\/+$/, '');
   } catch (cause) {
-    throw new BqError('ARGUMENT', `expected the address of a server, found "${address}"`, {
+    const withoutPassword = String(address).replace(/\/\/[^/]*@/, '//…@');
+    throw new BqError('ARGUMENT', `expected the address of a server, found "${withoutPassword}"`, {
       cause,
-      hint: 'for instance http://127.0.0.1:8080/v1',
+      hint: 'for instance http://127.0.0.1:8080/v1; the key of a server is the option apiKey',
     });
   }
-  const { username, password } = url;
-  url.username = url.password = url.search = url.hash = '';
-  const href = url.href.replace(/\/+$/, '');
-  if (!username && !password) return href;
-  throw new BqError('ARGUMENT', `expected an address without a user name and password, found one for "${href}"`, {
-    hint: 'fetch refuses such addresses: use the option apiKey or headers',
-  });
 }

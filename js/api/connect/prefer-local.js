@@ -1,7 +1,7 @@
 /** `localOrRemote`: uses a local model if it fits this machine according to its plan, or else the model of a server. */
 import { number } from '../../shared/checks.js';
 import { BqError } from '../../shared/errors.js';
-import { checkBy } from '../../shared/options.js';
+import { checkBy } from '../../shared/check-options.js';
 
 /** @import { Engine, LoadOptions, Model, Plan, SourceLike } from '../../shared/types.js' */
 /** @import { RemoteModel } from './index.js' */

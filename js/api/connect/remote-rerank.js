@@ -1,7 +1,7 @@
 /** `rerank` of a server: the form that the servers of Jina, Cohere, llama.cpp and `bq4 serve` have in common. */
 import { integer, signal as signalCheck, text } from '../../shared/checks.js';
 import { BqError } from '../../shared/errors.js';
-import { checkBy } from '../../shared/options.js';
+import { checkBy } from '../../shared/check-options.js';
 import { shown } from '../../shared/quote-value.js';
 import { checkRerankTexts } from '../rerank-texts.js';
 

@@ -1,7 +1,7 @@
 /** Checks the members of objects in a request. */
 import { BqError } from '../../shared/errors.js';
 import { object } from '../../shared/checks.js';
-import { checkBy, wrong } from '../../shared/options.js';
+import { checkBy, wrong } from '../../shared/check-options.js';
 
 /** @import { Options } from '../../shared/checks.js' */
 

@@ -2,8 +2,8 @@
 import { unlessAborted } from '../../shared/async.js';
 import { BqError } from '../../shared/errors.js';
 import { roundedInteger } from '../../shared/exact-json.js';
-import { kind, object, objects, oneOf, integer } from '../../shared/checks.js';
-import { checkBy, checkOptions } from '../../shared/options.js';
+import { integer, kind, object, objects, oneOf, signal as abortSignal } from '../../shared/checks.js';
+import { checkBy } from '../../shared/check-options.js';
 import { membersOf, refuse } from './check-fields.js';
 import { contentOf, failureOf } from './tool-result.js';
 
@@ -91,7 +91,7 @@ async function runCall(functions, call, reportsErrors, signal) {
  * @returns {Promise<ToolRun>}
  */
 export async function runTools(create, body, options) {
-  const { signal } = checkOptions('createOne', options);
+  const { signal } = checkBy({ signal: abortSignal }, 'createOne', options);
   const {
     bq4 = {},
     tools: toolList,
