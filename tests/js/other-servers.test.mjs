@@ -217,6 +217,38 @@ test('whole answers without their list are errors', async () => {
   }
 });
 
+test('choices that are no list of objects are errors, in streams and in answers in their place, instead of an empty reply', async () => {
+  const end = chunk({}, 'stop');
+  const inPieces = [{}, 'x', 5, true, [5], ['x'], [[1]], [chunk({}).choices[0], 'x']];
+  for (const [choices, isStream] of /** @type {[any, boolean][]} */ ([
+    ...inPieces.map((choices) => [choices, true]),
+    ...[...inPieces, [], null, undefined, [null]].map((choices) => [choices, false]),
+  ])) {
+    const server = () =>
+      isStream
+        ? answering(events([{ choices }, end]))
+        : answering(JSON.stringify({ id: '1', choices }), 'application/json');
+    for (const stream of isStream ? [true] : [true, false])
+      for (const reply of [
+        server().chat.completions.create(/** @type {any} */ ({ messages, stream })),
+        server().completions.create(/** @type {any} */ ({ prompt: 'Hi', stream })),
+      ])
+        await assert.rejects(
+          async () => {
+            const parts = [];
+            for await (const part of /** @type {any} */ (await reply)) parts.push(part);
+          },
+          { code: 'FORMAT', message: /expected .*"choices".*, found / },
+          `${JSON.stringify(choices)} ${isStream} ${stream}`,
+        );
+  }
+  for (const at of ['embeddings', 'rerank']) {
+    const model = answering(JSON.stringify({ data: [null], results: [null] }), 'application/json');
+    const call = at === 'rerank' ? model.rerank('a', ['b']) : model.embeddings.create({ input: 'a' });
+    await assert.rejects(call, { code: 'FORMAT' });
+  }
+});
+
 test('an aborted call while the list of models is fetched does not abort others', async () => {
   /** @type {(answer: Response) => void} */
   let answer = () => {};

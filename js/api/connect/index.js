@@ -124,15 +124,31 @@ function checkJson(json, url) {
   });
 }
 
+/** @param {any} list */
+const isListOfObjects = (list) => Array.isArray(list) && list.every((entry) => entry && !object(entry));
+
 /**
- * Returns the JSON of a complete response. Checks that it has its list, because callers read its first entry.
+ * Returns the JSON of a complete response. Checks that its list has objects, because callers read its first entry.
+ * Throws FORMAT.
  * @param {any} json
  * @param {string} url
  */
 function checkCompleteJson(json, url) {
   const list = url.endsWith('/embeddings') ? 'data' : url.endsWith('/rerank') ? 'results' : 'choices';
-  if (Array.isArray(checkJson(json, url)[list]) && json[list].length > 0) return json;
+  if (isListOfObjects(checkJson(json, url)[list]) && json[list].length > 0) return json;
   throw new BqError('FORMAT', `${url}: expected "${list}" with at least one entry, found ${shown(json[list])}`, {
+    details: { url },
+  });
+}
+
+/**
+ * Returns the choices of a chunk; none if it has no list of them. Throws FORMAT.
+ * @param {any} chunk @param {string} url @returns {any[]}
+ */
+function choicesOf({ choices }, url) {
+  const list = Array.isArray(choices) ? choices.filter((choice) => choice !== null) : (choices ?? []);
+  if (isListOfObjects(list)) return list;
+  throw new BqError('FORMAT', `${url}: expected a list of objects in "choices", found ${shown(choices)}`, {
     details: { url },
   });
 }
@@ -172,7 +188,7 @@ async function* chunks(response, url, { signal, release }) {
       // content type.
       const text = await response.text();
       if (/^\s*\{/.test(text)) {
-        const json = chunkOf({ data: text, isComplete: false }, url);
+        const json = checkCompleteJson(chunkOf({ data: text, isComplete: false }, url), url);
         yield isChat ? chunkOfAnswer(reader.read(json, 'message')) : json;
         return;
       }
@@ -181,8 +197,9 @@ async function* chunks(response, url, { signal, release }) {
     for await (const event of events(/** @type {ReadableStream<Uint8Array>} */ (body))) {
       if (event.data === '[DONE]') return;
       if (!event.data) continue;
-      const received = chunkOf(event, url);
-      const chunk = isChat ? reader.read(received) : { ...received, choices: received.choices ?? [] };
+      const json = chunkOf(event, url);
+      const received = { ...json, choices: choicesOf(json, url) };
+      const chunk = isChat ? reader.read(received) : received;
       isFinished ||= Boolean(chunk.choices[0]?.finish_reason);
       if (!chunk.choices.length && !chunk.usage) continue;
       yield chunk;
