@@ -225,7 +225,8 @@ export class Log {
       const message = new Message(this.#root, entry, this.#actions);
       this.#messages.push(message);
       this.#root.append(message.root);
-      this.#following = true;
+      // What was above the message field may have disappeared: the position that the browser then corrects is not the user's.
+      [this.#following, this.#top] = [true, 0];
     }
     for (const message of this.#messages) {
       const all = versionsOf(message.entry);
@@ -304,7 +305,9 @@ export class Log {
     this.#scrolling = true;
     requestAnimationFrame(() => {
       this.#scrolling = false;
-      if (this.#following) this.#root.scrollTop = this.#root.scrollHeight;
+      if (!this.#following) return;
+      this.#root.scrollTop = this.#root.scrollHeight;
+      this.#top = this.#root.scrollTop;
     });
   }
 

@@ -341,6 +341,34 @@ test('the log scrolls to new text, unless the user has scrolled up', async () =>
   await page.context().close();
 });
 
+test('the log scrolls to a reply also if all of it is visible again when the message field becomes empty', async () => {
+  const page = await newPage(here.browser, { viewport: { width: 390, height: 600 } });
+  await page.addInitScript(() => {
+    const entries = [
+      { id: 'a', parent: null, role: 'user', content: 'Hello!' },
+      { id: 'b', parent: 'a', role: 'assistant', content: 'Hi there!\n\nHow are you?\n\nThe end.' },
+    ];
+    localStorage.setItem('bq4.chat.x', JSON.stringify({ version: 2, entries, leaf: 'b' }));
+    sessionStorage.setItem('bq4.open', 'x');
+  });
+  await openDemo(page, here.site.url);
+  const { message } = ui(page);
+  await message.fill(`Tell me${'\n'.repeat(12)}a story`);
+  await page.waitForFunction(() => Number(document.querySelector('[role=log]')?.scrollTop) > 0);
+  // The page has received the event of that.
+  await page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve))));
+  await message.press('Enter');
+  await ready(page);
+  const away = () =>
+    page.evaluate(() => {
+      const log = /** @type {HTMLElement} */ (document.querySelector('[role=log]'));
+      return Math.round(log.scrollHeight - log.scrollTop - log.clientHeight);
+    });
+  await waitForValue(away, 0, 'after the reply');
+  assert.ok(await page.locator('#latest').isHidden());
+  await page.context().close();
+});
+
 test('screen readers receive an answer in complete sentences, and its end', async () => {
   const page = await demo();
   await setSampling(page, { temperature: '0' });
