@@ -2,7 +2,7 @@
  * A turn: a message and its reply. If no word of the reply arrives, the conversation is restored to its state before
  * the turn.
  */
-import { clearAlert, showError, showNotice } from '../page/alerts.js';
+import { clearAlert, clearNotice, showError, showNotice } from '../page/alerts.js';
 import { composedText, setComposedText } from './composer.js';
 import { writingLock } from './conversation.js';
 import * as format from '../page/format.js';
@@ -44,6 +44,7 @@ const ENDS = { length: 'length', context: 'context', deadline: 'stopped', abort:
  * The state before a turn, to be restored if no word of the reply arrives.
  * @typedef {object} Before
  * @property {string | null} leaf
+ * @property {boolean} [hides]  whether the new version hides later messages, which belong to the previous version
  * @property {Entry[]} added
  * @property {Entry} [continued]  the reply that is continued
  * @property {string} [unsent]  message text to be put back into the field
@@ -116,7 +117,9 @@ export class Turns {
     if (!this.#canReply) return false;
     const { current } = this.#page;
     const { leaf } = current.conversation;
-    this.#answer({ leaf, added: [current.add('user', text, entry.parent)], unsent: text });
+    const { path } = current;
+    const hides = path.indexOf(entry) < path.length - 2;
+    this.#answer({ leaf, hides, added: [current.add('user', text, entry.parent)], unsent: text });
     focusMessage();
     return true;
   };
@@ -134,7 +137,7 @@ export class Turns {
     const at = path.indexOf(reply);
     const again = document.activeElement === log.again(at) ? at : undefined;
     current.endAt(reply.parent);
-    this.#answer({ leaf, added: [], again });
+    this.#answer({ leaf, hides: at < path.length - 1, added: [], again });
     if (again !== undefined) stop.focus();
   };
 
@@ -188,7 +191,18 @@ export class Turns {
     const { host, panel, settings, log, current, context, enter, showState, waiting } = this.#page;
     clearAlert();
     panel.noReply();
-    const { continued } = before;
+    const { continued, hides, leaf } = before;
+    if (hides) {
+      const show = async () => {
+        await this.stop();
+        current.showBranch(leaf);
+        say('The earlier version is shown.');
+        await showState();
+      };
+      showNotice('The later messages are kept with the earlier version.', [
+        { text: 'Show them', run: () => void show() },
+      ]);
+    }
     const path = continued ? current.path.slice(0, -1) : current.path;
     if (!continued) before.added.push(current.add('assistant', ''));
     const shown = /** @type {import('./view.js').Message} */ (log.last);
@@ -292,6 +306,7 @@ export class Turns {
 
   /** Restores the conversation after a turn without a word of reply. @param {Before} before */
   #undo({ leaf, added, unsent = '' }) {
+    clearNotice(); // the messages that the turn hid are shown again
     this.#page.current.takeBack(added, leaf);
     if (unsent && !composedText()) setComposedText(unsent);
     this.#page.draftChanged();

@@ -59,10 +59,10 @@ export class Message {
     this.tools = element('div', 'tools');
     this.#note = element('span', 'note', entry.note);
     const copy = button('Copy', fromUser ? 'Copy your message' : 'Copy the reply', () => actions.onCopy(entry, copy));
-    this.tools.append(copy);
+    this.tools.append(this.#versions, copy);
     this.again = button('Regenerate', 'Regenerate the reply', () => actions.onRegenerate(entry));
     this.tools.append(fromUser ? button('Edit', 'Edit your message', () => this.edit()) : this.again);
-    this.tools.append(this.#versions, this.#menu(), this.#end, this.#note);
+    this.tools.append(this.#menu(), this.#end, this.#note);
     this.root.append(element('h2', 'hidden-text', fromUser ? 'You' : 'Model'), this.#body.root, this.tools);
     this.#body.plain = fromUser;
     this.#body.show(entry.content, entry.reasoning);
@@ -149,7 +149,7 @@ export class Message {
     };
     this.#versions.replaceChildren(
       step('‹', 'Previous version', -1),
-      element('span', '', `${at + 1} of ${of}`),
+      element('span', '', `Version ${at + 1} of ${of}`),
       step('›', 'Next version', 1),
     );
   }

@@ -65,11 +65,11 @@ test('deleting one of two versions of an answer shows the other', async () => {
   await setSampling(page, { seed: '2' });
   await ui(page).messages.last().hover();
   await ui(page).regenerate.click();
-  await page.getByRole('log').getByText('2 of 2', { exact: true }).waitFor();
+  await page.getByRole('log').getByText('Version 2 of 2', { exact: true }).waitFor();
   await ready(page);
   await press(1, 'Delete this reply');
   assert.deepEqual(await texts(page), ['Hello', first]);
-  assert.equal(await page.getByRole('log').getByText('2 of 2', { exact: true }).count(), 0);
+  assert.equal(await page.getByRole('log').getByText('Version 2 of 2', { exact: true }).count(), 0);
 });
 
 test('a menu is closed by a click outside, by Escape with the focus on its button, and by another menu', async () => {

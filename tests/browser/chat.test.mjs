@@ -610,7 +610,7 @@ test('a chat that is deleted during an answer disappears with its draft; Undo re
   assert.equal((await kept()).length, 2);
   assert.equal(await ui(page).message.inputValue(), 'a secret');
   assert.equal((await texts(page)).length, 2);
-  await page.getByRole('log').getByText('2 of 2', { exact: true }).waitFor();
+  await page.getByRole('log').getByText('Version 2 of 2', { exact: true }).waitFor();
 });
 
 test('Regenerate requests another answer to the same message', async () => {
@@ -660,11 +660,73 @@ test('Regenerate of an earlier reply begins another version, which has its own l
   assert.equal(after[0], 'Hello!');
   assert.notEqual(after[1], before[1]);
   await page.getByRole('button', { name: 'Previous version' }).click();
+  // Visible also while another message is in use.
+  await page.mouse.move(0, 0);
+  await ui(page).message.focus();
+  await page.waitForFunction(() =>
+    [...document.querySelectorAll('#log .message:nth-child(2) .tools > *')].every((part) => {
+      const { opacity } = getComputedStyle(part);
+      return opacity === (part.className === 'versions' ? '1' : '0');
+    }),
+  );
   assert.deepEqual(await texts(page), before, 'the earlier version, with the messages after it');
   await page.reload();
   await ready(page);
   await page.getByRole('button', { name: 'Next version' }).click();
   assert.deepEqual(await texts(page), after);
+});
+
+test('a new version of an earlier message hides the later ones: a notice shows them again, with the keyboard, also during the reply', async () => {
+  const page = await demo();
+  await setSampling(page, { temperature: '1.5', topK: '0', seed: '1', maxTokens: '8' });
+  await say(page, 'Hello!');
+  const notice = page.locator('#notices[aria-live="polite"]');
+  await ui(page).regenerate.click();
+  await ready(page);
+  assert.equal(await notice.textContent(), '', 'no later message');
+  await say(page, 'Tell me a story');
+  const before = await texts(page);
+  const reply = ui(page).messages.nth(1);
+  const showThem = notice.getByRole('button', { name: 'Show them' });
+
+  // Stopped before the first word: nothing is hidden.
+  await reply.getByRole('button', { name: 'Regenerate the reply' }).evaluate((again) => {
+    /** @type {HTMLElement} */ (again).click();
+    /** @type {HTMLElement} */ (document.querySelector('#stop')).click();
+  });
+  await ready(page);
+  assert.deepEqual(await texts(page), before);
+  assert.equal(await notice.textContent(), '');
+
+  await reply.getByRole('button', { name: 'Regenerate the reply' }).press('Enter');
+  await notice.getByText('The later messages are kept with the earlier version.').waitFor();
+  await ready(page);
+  assert.equal((await texts(page)).length, 2);
+  await page.getByRole('button', { name: 'Dismiss this message' }).focus();
+  await page.keyboard.press('Shift+Tab');
+  await page.keyboard.press('Enter');
+  await ui(page).status.filter({ hasText: 'The earlier version is shown.' }).waitFor();
+  assert.deepEqual(await texts(page), before);
+  assert.equal(await notice.textContent(), '');
+
+  // An edit, during its reply.
+  await setSampling(page, { maxTokens: '400' });
+  const question = ui(page).messages.first();
+  await question.getByRole('button', { name: 'Edit your message' }).press('Enter');
+  await page.getByRole('textbox', { name: 'Edit your message' }).fill('Tell me a joke');
+  await page.keyboard.press('Enter');
+  await showThem.press('Enter');
+  await ui(page).status.filter({ hasText: 'The earlier version is shown.' }).waitFor();
+  await ready(page);
+  assert.deepEqual(await texts(page), before);
+
+  // The next message removes the notice.
+  await setSampling(page, { maxTokens: '8' });
+  await reply.getByRole('button', { name: 'Regenerate the reply' }).click();
+  await showThem.waitFor();
+  await ready(page);
+  await say(page, 'Hello!');
+  assert.equal(await notice.textContent(), '');
 });
 
 test('Copy', async () => {
