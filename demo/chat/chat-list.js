@@ -46,7 +46,7 @@ dialog.addEventListener('close', () => {
   document.documentElement.removeAttribute('data-sidebar');
   if (deleted) showNotice(deleted.text, [{ text: 'Undo', run: deleted.undo }]);
   deleted = null;
-  named('deleted').replaceChildren();
+  for (const name of ['deleted', 'imported']) named(name).replaceChildren();
 });
 onOther(() => dialog.open && shown?.draw());
 
@@ -181,6 +181,7 @@ export class Chats {
     summary.setAttribute('aria-label', `Rename, share, export or delete ${title}`);
     const menu = element('div', 'menu');
     tools.append(summary, menu);
+    tools.addEventListener('toggle', () => tools.open && row.scrollIntoView({ block: 'nearest' }));
     const copyLink = button('Copy link', `Copy a link that holds ${title}`, () => void this.#copyLink(one, copyLink));
     menu.append(
       button('Rename', `Rename ${title}`, () => this.#rename(one, row)),
@@ -297,7 +298,7 @@ export class Chats {
         ? `${format.counted(newChats.length, 'chat')} imported${storedCount ? `, ${storedCount} already here` : ''}.`
         : 'Nothing to import: these chats are already here.';
       say(words);
-      named('deleted').replaceChildren(element('span', '', words));
+      named('imported').replaceChildren(element('span', '', words));
       if (newChats.length === 1 && !storedCount) {
         closeDrawer();
         await this.page.open(newChats[0]);

@@ -44,6 +44,9 @@ export function fillMenu(entry, menu, { current, idle, focusAt }) {
       showNotice('Message deleted.', [{ text: 'Undo', run: undo }]);
     }),
   );
+  const show = () => menu.lastElementChild?.scrollIntoView({ block: 'nearest' });
+  menu.parentElement?.addEventListener('toggle', show);
+  show();
 }
 
 /**

@@ -468,6 +468,72 @@ test('without keyboard focus, the list of chats does not take it', async () => {
   assert.equal(await page.evaluate(() => getComputedStyle(document.body).paddingInlineStart), '0px');
 });
 
+test('an import leaves Undo of a deleted chat in the list', async () => {
+  await demo();
+  await say(page, 'Hello');
+  await ui(page).newChat.click();
+  await say(page, 'Good morning');
+  await page.getByRole('button', { name: 'Chats', exact: true }).click();
+  const list = page.locator('#chats-dialog');
+  await list.locator('.chat', { hasText: 'Hello' }).hover();
+  await list.getByLabel('Rename, share, export or delete Hello').click();
+  await list.getByRole('button', { name: 'Delete Hello' }).click();
+  await list.locator('[type=file]').setInputFiles(
+    ['One', 'Two'].map((name) => ({
+      name: `${name}.md`,
+      mimeType: 'text/markdown',
+      buffer: Buffer.from(`## You\n\n${name}\n\n## Model\n\nYes.\n`),
+    })),
+  );
+  await list.getByText('2 chats imported.').waitFor();
+  await list.getByRole('button', { name: 'Undo: Deleted “Hello”.' }).click();
+  await list.locator('.chat', { hasText: 'Hello' }).waitFor();
+  assert.equal(await list.locator('.chat').count(), 4);
+  await list.getByRole('button', { name: 'Close' }).click();
+  await page.getByRole('button', { name: 'Chats', exact: true }).click();
+  assert.equal(await list.getByText('2 chats imported.').count(), 0);
+});
+
+test('a menu is completely visible once it is opened: of a chat at the end of the list, of the last reply', async () => {
+  page = await newPage(here.browser, { viewport: { width: 320, height: 600 } });
+  await page.addInitScript(() => {
+    for (let i = 0; i < 30; i++) {
+      const entries = [
+        { id: 'a', parent: null, role: 'user', content: `Question ${i}` },
+        { id: 'b', parent: 'a', role: 'assistant', content: 'A line\n\n'.repeat(20) },
+      ];
+      localStorage.setItem(`bq4.chat.${i}`, JSON.stringify({ version: 2, entries, leaf: 'b', at: 1e12 - i }));
+    }
+    sessionStorage.setItem('bq4.open', '0');
+  });
+  await openDemo(page, here.site.url);
+  /** Waits until an element is inside the visible part of the list that contains it. @param {import('playwright-core').Locator} inner @param {string} list */
+  const isInside = async (inner, list) =>
+    page.waitForFunction(
+      ({ inner, list }) =>
+        Number(inner?.getBoundingClientRect().bottom) <=
+        1 + Number(inner?.closest(list)?.getBoundingClientRect().bottom),
+      { inner: await inner.elementHandle(), list },
+    );
+  for (const _ of ['filled', 'opened again']) {
+    const more = page.getByLabel('More for the reply');
+    await more.click();
+    await isInside(page.getByRole('button', { name: 'Delete this reply' }), '#log');
+    await more.click();
+  }
+  await page.getByRole('button', { name: 'Chats', exact: true }).click();
+  const rows = page.locator('#chats-dialog .chat');
+  await rows.first().waitFor();
+  const lastVisible = await rows.evaluateAll((rows) => {
+    const bottom = Number(rows[0].closest('ul')?.getBoundingClientRect().bottom);
+    return rows.findLastIndex((row) => row.getBoundingClientRect().bottom <= bottom);
+  });
+  const row = rows.nth(lastVisible);
+  await row.hover();
+  await row.locator('summary').click();
+  await isInside(row.getByRole('button', { name: /^Delete/ }), 'ul');
+});
+
 test('addresses of requests are shown completely with their sizes and times; shortcuts take one line each', async () => {
   await demo();
   await page.getByRole('button', { name: 'Details' }).click();
