@@ -16,6 +16,8 @@ import { blockOf, splitComposed } from './composed.js';
 const MAX_CHARACTERS = 500_000;
 /** Largest text file that can be attached, in bytes. */
 const MAX_BYTES = 20e6;
+/** Largest number of files whose reasons are shown at once. */
+const MAX_REPORTS = 3;
 
 /** @type {Attachment[]} */
 let attached = [];
@@ -86,8 +88,33 @@ function freeName(name) {
   return free;
 }
 
-/** @param {string} name @param {string} text */
+/** Reasons why files were not, or not completely, attached. @type {string[]} */
+let reports = [];
+/** The notice with the reports. @type {HTMLElement | null} */
+let notice = null;
+
+/** Adds a reason to the notice. @param {string} text */
+function report(text) {
+  reports.push(text);
+  const others = reports.length - MAX_REPORTS;
+  const rest = others > 0 ? ` ${format.counted(others, 'more file')} could not be attached completely.` : '';
+  notice = showNotice(reports.slice(0, MAX_REPORTS).join(' ') + rest);
+}
+
+/** Removes the notice about files that were chosen before. */
+function forgetReports() {
+  reports = [];
+  notice?.remove();
+}
+
+/** Attaches a pasted text. @param {string} name @param {string} text */
 export function attachText(name, text) {
+  forgetReports();
+  add(name, text);
+}
+
+/** @param {string} name @param {string} text */
+function add(name, text) {
   const free = freeName(name);
   change([...attached, { name: free, text: text.trim() }]);
   say(`${free} is attached.`);
@@ -155,8 +182,8 @@ async function textOfFile(file, signal, onProgress) {
     const { text, pages, read, cut } = await textOfPdf(file, MAX_CHARACTERS, signal, (page, all) =>
       onProgress(`: page ${page} of ${all}`),
     );
-    if (cut) showNotice(`“${name}” is very long: the beginning of its first page is attached.`);
-    else if (read < pages) showNotice(`“${name}” is very long: its first ${read} of ${pages} pages are attached.`);
+    if (cut) report(`“${name}” is very long: the beginning of its first page is attached.`);
+    else if (read < pages) report(`“${name}” is very long: its first ${read} of ${pages} pages are attached.`);
     return text;
   }
   const content = size <= MAX_BYTES ? decodeText(new Uint8Array(await file.arrayBuffer())) : '';
@@ -164,7 +191,7 @@ async function textOfFile(file, signal, onProgress) {
   if (!size) throw new Error('is empty.');
   if (!text || text.includes('\0')) throw new Error("isn't a text file or PDF that can be attached.");
   if (text.length <= MAX_CHARACTERS) return text;
-  showNotice(`“${name}” is very long: the first ${Math.floor((100 * MAX_CHARACTERS) / text.length)} % are attached.`);
+  report(`“${name}” is very long: the first ${Math.floor((100 * MAX_CHARACTERS) / text.length)} % are attached.`);
   return text.slice(0, MAX_CHARACTERS);
 }
 
@@ -173,6 +200,7 @@ let filesRead = Promise.resolve();
 
 /** @param {File[]} files */
 export function attachFiles(files) {
+  if (!isReading()) forgetReports();
   const stop = new AbortController();
   readings.add(stop);
   filesRead = filesRead.then(() => readFiles(files, stop));
@@ -194,11 +222,11 @@ async function readFiles(files, stop) {
     try {
       const text = await textOfFile(file, signal, (progress) => (words.textContent = `Reading ${name}${progress}`));
       signal.throwIfAborted();
-      attachText(name, text);
+      add(name, text);
     } catch (error) {
       const reason = signal.aborted ? 'was not attached.' : /** @type {Error} */ (error).message;
       say(`${name} was not attached.`);
-      showNotice(`“${name}” ${reason}`);
+      report(`“${name}” ${reason}`);
     }
   }
   readings.delete(stop);

@@ -404,6 +404,35 @@ test('text files in other encodings are read; a file with bytes that are no text
   assert.equal(await stored('content'), `${fences}c.txt:\n\`\`\`\nGrüße\n\`\`\`\n\nWhat is this?`);
 });
 
+test('all files that cannot be attached are named, until other files are attached', async () => {
+  await demo();
+  const photo = Buffer.from([0xff, 0xd8, 0xff, 0]);
+  /** @param {string[]} names @param {Buffer} [buffer] */
+  const choose = (names, buffer = photo) =>
+    page.locator('#attachment').setInputFiles(names.map((name) => ({ name, mimeType: '', buffer })));
+  const notice = page.locator('#notices .alert-text');
+  const reason = (/** @type {string} */ name) => `“${name}” isn't a text file or PDF that can be attached.`;
+  await choose(['a.jpg', 'b.jpg']);
+  await page.waitForFunction(
+    (text) => document.querySelector('#notices .alert-text')?.textContent === text,
+    [reason('a.jpg'), reason('b.jpg')].join(' '),
+  );
+  await choose(['c.txt'], Buffer.from('words'));
+  await chips().first().waitFor();
+  assert.equal(await notice.count(), 0);
+
+  await choose(['a.jpg', 'b.jpg', 'c.jpg', 'd.jpg', 'e.jpg']);
+  await notice.getByText('2 more files could not be attached completely.').waitFor();
+  assert.equal(await page.locator('#notices .alert').count(), 1);
+  await page.evaluate(() => {
+    const clipboardData = new DataTransfer();
+    clipboardData.setData('text/plain', 'pasted '.repeat(400));
+    document.querySelector('#message')?.dispatchEvent(new ClipboardEvent('paste', { clipboardData, bubbles: true }));
+  });
+  await chips().nth(1).waitFor();
+  assert.equal(await notice.count(), 0);
+});
+
 test('all visible text of an HTML file is attached, and none of its styles', async () => {
   await demo();
   const html =
