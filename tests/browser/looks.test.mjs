@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import axe from 'axe-core';
 import { test } from 'node:test';
+import { PNG } from 'pngjs';
 import { waitForValue } from './person.mjs';
 import { resetPage, newPage, oneHost, openDemo, ready, setSampling, say, ui } from './site.mjs';
 
@@ -277,6 +278,22 @@ test('on a phone the details replace the conversation, and Escape closes them', 
   await page.keyboard.press('Escape');
   assert.equal(await details.getAttribute('aria-expanded'), 'false');
   assert.equal(await page.evaluate(() => document.activeElement?.id), 'details-toggle');
+});
+
+test('the cross that empties a search field has a colour of the page', async () => {
+  for (const colorScheme of /** @type {const} */ (['light', 'dark'])) {
+    const page = await demo({ colorScheme });
+    await page.click('#chats');
+    const field = page.getByRole('searchbox', { name: 'Search chats' });
+    await field.fill('Hello');
+    const { data } = PNG.sync.read(await field.screenshot());
+    let blue = 0;
+    for (let i = 0; i < data.length; i += 4) if (data[i + 2] > Math.max(data[i], data[i + 1]) + 30) blue++;
+    assert.equal(blue, 0, `blue pixels, ${colorScheme}`);
+    const { width, height } = (await field.boundingBox()) ?? { width: 0, height: 0 };
+    await field.click({ position: { x: width - 16, y: height / 2 } });
+    assert.equal(await field.inputValue(), '', 'the cross is there');
+  }
 });
 
 test('the log scrolls to new text, unless the user has scrolled up', async () => {
