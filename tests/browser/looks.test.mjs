@@ -280,6 +280,53 @@ test('on a phone the details replace the conversation, and Escape closes them', 
   assert.equal(await page.evaluate(() => document.activeElement?.id), 'details-toggle');
 });
 
+test('in short windows (a phone on its side, 200 % and 400 % zoom) the message field stays usable with attachments, prompts and notices', async () => {
+  for (const [width, height] of /** @type {const} */ ([
+    [844, 390],
+    [640, 400],
+    [320, 256],
+  ])) {
+    const page = await demo({ viewport: { width, height } });
+    await say(page, 'Hello!');
+    /** Sizes of the field, and how far the buttons are outside of the window. */
+    const measured = () =>
+      page.evaluate(() => {
+        const box = (/** @type {string} */ selector) =>
+          /** @type {HTMLElement} */ (document.querySelector(selector)).getBoundingClientRect();
+        const [message, send, attach] = [box('#message'), box('#send'), box('#attach')];
+        return {
+          outside: [send, attach].filter(({ right, bottom }) => right > innerWidth || bottom > innerHeight),
+          wide: message.width > innerWidth / 3,
+          visible: message.bottom <= innerHeight + 1 && message.top >= 0,
+        };
+      });
+    const good = { outside: [], wide: true, visible: true };
+    const files = ['notes.txt', 'data.csv', 'more.txt'].map((name) => ({
+      name,
+      mimeType: '',
+      buffer: Buffer.from('a b'),
+    }));
+    await page
+      .locator('#attachment')
+      .setInputFiles([...files, { name: 'a.jpg', mimeType: '', buffer: Buffer.from([0]) }]);
+    await page.locator('#notices .alert').waitFor();
+    assert.deepEqual(await measured(), good, `attachments, ${width}`);
+    for (const { name } of files) await page.getByRole('button', { name: `Remove ${name}` }).press('Enter');
+    await ui(page).message.pressSequentially('/');
+    await page.locator('.prompts li').first().waitFor();
+    assert.deepEqual(await measured(), good, `prompts, ${width}`);
+    await ui(page).message.fill('');
+    await page.click('#chats');
+    // The list is not a scrolling strip of less than two rows: there, all of the drawer scrolls.
+    const isReadable = () =>
+      page.evaluate(() => {
+        const list = document.querySelector('#chats-dialog[open] ul');
+        return list !== null && list.clientHeight >= Math.min(80, list.scrollHeight - 1);
+      });
+    await waitForValue(isReadable, true, `the list of chats, ${width}`);
+  }
+});
+
 test('the cross that empties a search field has a colour of the page', async () => {
   for (const colorScheme of /** @type {const} */ (['light', 'dark'])) {
     const page = await demo({ colorScheme });
