@@ -166,6 +166,7 @@ export class Chats {
     const name = element('button', 'chat-name', title);
     name.type = 'button';
     name.title = title;
+    name.dir = 'auto'; // the end of a long title is cut off, in either direction
     const found = sought && one.entries.find(({ content }) => content.toLocaleLowerCase().includes(sought))?.content;
     if (found) {
       const at = found.toLocaleLowerCase().indexOf(sought);

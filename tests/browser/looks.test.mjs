@@ -129,6 +129,8 @@ test('in right-to-left text, code is left-to-right, and each line of a message h
       { id: 'b', parent: 'a', role: 'assistant', note: '', content: 'זה קוד: `x = 1 +` וזה **מודגש**.' },
     ];
     localStorage.setItem('bq4.chat.x', JSON.stringify({ version: 2, entries, leaf: 'b', at: 1 }));
+    const other = { ...entries[0], content: 'מה כתוב כאן? bq4.' };
+    localStorage.setItem('bq4.chat.y', JSON.stringify({ version: 2, entries: [other], leaf: 'a', at: 2 }));
     sessionStorage.setItem('bq4.open', 'x');
   });
   await page.reload();
@@ -159,6 +161,14 @@ test('in right-to-left text, code is left-to-right, and each line of a message h
       'plaintext',
       name,
     );
+  // The end of a long title is cut off. WebKit cuts by the direction of the element, not by that of its text.
+  if (!(await page.evaluate(() => document.documentElement.hasAttribute('data-sidebar')))) await page.click('#chats');
+  const nameOf = (/** @type {string} */ id) => page.locator(`#chats-dialog .chat[data-id=${id}] .chat-name`);
+  for (const [id, direction] of [
+    ['y', 'rtl'],
+    ['x', 'ltr'],
+  ])
+    assert.equal(await nameOf(id).evaluate((name) => getComputedStyle(name).direction), direction);
 });
 
 test('the headings of the table of requests are in one line, and so are the buttons of the list of models on a phone', async () => {
