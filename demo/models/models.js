@@ -94,8 +94,8 @@ export class Models {
    * @type {import('./model-download.js').ModelDownload | null}
    */
   #download = null;
-  /** The model that was downloaded last. @type {import('./ready-notice.js').Ready | null} */
-  #ready = null;
+  /** The notice that offers a model. @type {import('./ready-notice.js').Offered | null} */
+  offered = null;
   /** @type {Promise<import('./picker.js').Picker> | null} */
   #picker = null;
 
@@ -341,7 +341,7 @@ export class Models {
     if (first && this.hasChosen) return this.#current ? undefined : this.#fetch(bundled, {}, null);
     let choice = requested;
     const signal = first ? this.#planning.signal : this.#beginChoice();
-    if (this.#ready?.key === choice.key && this.#ready.take.isConnected) return this.#ready.take.click();
+    if (this.offered?.key === choice.key && this.offered.take.isConnected) return this.offered.take.click();
     if (choice.kind === 'bundled') return this.#fetch(choice, { context, level }, null);
     try {
       choice = await this.#convertFolder(requested, signal);
@@ -387,7 +387,7 @@ export class Models {
       if (idle()) await this.#switch(choice, prepared, context);
       else {
         const { offerSwitch } = await import('./ready-notice.js');
-        this.#ready = offerSwitch(choice, prepared.model, () => void this.#switch(choice, prepared, context));
+        this.offered = offerSwitch(choice, prepared.model, () => void this.#switch(choice, prepared, context));
       }
     } catch (error) {
       await ready?.model.close().catch(() => {});
@@ -435,7 +435,7 @@ export class Models {
 
   /** Stops the download of a deleted model and removes its notice. @param {string} url */
   async #forget(url) {
-    if (this.#ready?.key === url) this.#ready.dismiss.click();
+    if (this.offered?.key === url) this.offered.dismiss.click();
     if (this.#download?.choice?.key !== url) return;
     await this.#download.cancel();
     await this.#showOffers();

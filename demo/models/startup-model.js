@@ -44,7 +44,8 @@ export async function resumeDownload(models, page) {
   const stored = (await page.host.store?.list().catch(() => []))?.find((file) => file.url === url);
   if (stored?.complete) {
     const { showReady } = await import('./ready-notice.js');
-    return showReady({ name, key: url }, () => void models.use(choice, { context, agreed: true }));
+    models.offered = showReady(choice, () => void models.use(choice, { context, agreed: true }));
+    return;
   }
   const { saveData } = /** @type {any} */ (navigator).connection ?? {};
   if (!stored || paused || saveData || !navigator.onLine || models.hasChosen)
@@ -65,7 +66,9 @@ export async function offerDownload(models, page, choice, loadOptions) {
     ? `${choice.name}: ${format.bytes(stored.cachedBytes)} of ${format.bytes(stored.fileBytes)} downloaded.`
     : `${choice.name} is not stored in this browser any more.`;
   const run = () => void models.use(choice, { ...loadOptions, agreed: Boolean(stored) });
-  showNotice(words, [{ text: stored ? 'Resume' : 'Download', run }], true, () => rememberDownload(null));
+  const { showOffer } = await import('./ready-notice.js');
+  const action = { text: stored ? 'Resume' : 'Download', run };
+  models.offered = showOffer(choice.key, words, action, () => rememberDownload(null));
 }
 
 /**

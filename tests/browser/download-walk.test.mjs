@@ -107,10 +107,40 @@ test('a ready model is offered after each reload until it is used or its notice 
   assert.deepEqual(await page.evaluate(() => localStorage.getItem('bq4.download')), '{}');
 });
 
-test('a ready model that is deleted is no longer offered', async () => {
-  const page = await listBesideReadyModel();
-  await page.getByRole('button', { name: 'Delete large.bq4' }).click();
-  await page.locator('#models-deleted', { hasText: 'large.bq4 deleted' }).waitFor();
+for (const visit of ['at once', 'after a reload'])
+  test(`a ready model that is deleted is no longer offered: ${visit}`, async () => {
+    const page = await listBesideReadyModel();
+    if (visit === 'after a reload') await reopen(page, 'large.bq4 is ready.');
+    await page.getByRole('button', { name: 'Delete large.bq4' }).click();
+    await page.locator('#models-deleted', { hasText: 'large.bq4 deleted' }).waitFor();
+    assert.equal(await notice(page, 'is ready').count(), 0);
+  });
+
+/** Reloads the page, waits for a notice and opens the list of models. @param {Page} page @param {string} text */
+async function reopen(page, text) {
+  await page.reload();
+  await ready(page);
+  await notice(page, text).waitFor();
+  await ui(page).models.click();
+}
+
+test('after a reload, a model that is used from the list is no longer offered: of a paused download, a ready one', async () => {
+  const page = await here.demo();
+  await say(page, 'Hello!');
+  await halved(page);
+  await page.getByRole('button', { name: 'Pause' }).click();
+  await strip(page, 'Paused: large.bq4');
+  here.models.faults = [];
+  here.models.forget();
+  await reopen(page, 'of 26.6 MB downloaded.');
+  await row(page, 'large.bq4').getByRole('button').last().click();
+  await notice(page, 'large.bq4 is ready.').waitFor();
+  assert.equal(await notice(page, 'downloaded').count(), 0);
+
+  await reopen(page, 'large.bq4 is ready.');
+  await page.getByRole('button', { name: 'Use large.bq4' }).click();
+  await page.locator('#model-name', { hasText: 'large.bq4' }).waitFor();
+  await ready(page);
   assert.equal(await notice(page, 'is ready').count(), 0);
 });
 
