@@ -133,12 +133,16 @@ function drawBox(canvas, fill, [x, y, width, height], radius) {
 
 /** @param {CanvasRenderingContext2D} canvas @param {Line[]} lines @param {number} left @param {number} width */
 function drawLines(canvas, lines, left, width) {
+  // Before all text: the background of a line of code extends below the line before it, where its underscores are.
+  for (const { y, part } of lines) {
+    const inset = part.step * STEP;
+    if (part.isCode) drawBox(canvas, colour('--tint'), [left + inset, y - 6, width - inset, part.height + 12], 0);
+  }
   for (const { text, y, part, first } of lines) {
     const { font, height, step, marker, isCode, isQuote, isRule } = part;
     const direction = isCode ? 'ltr' : directionOf(part.text);
     const toEnd = direction === 'rtl' ? -1 : 1;
     const start = (toEnd > 0 ? left : left + width) + toEnd * step * STEP;
-    if (isCode) drawBox(canvas, colour('--tint'), [left + step * STEP, y - 6, width - step * STEP, height + 12], 0);
     if (isRule) drawBox(canvas, colour('--line'), [left, y + height / 2, width, 1], 0);
     if (isQuote) drawBox(canvas, colour('--edge'), [start - toEnd * 14 - 1, y, 3, height], 0);
     Object.assign(canvas, { font, direction, textAlign: 'start', textBaseline: 'middle', fillStyle: colour('--ink') });

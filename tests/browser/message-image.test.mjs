@@ -95,6 +95,8 @@ await chromiumFirst((name) => {
     assert.deepEqual([left, right], [latin.left, latin.right]);
     const list = await drawn(page, '1. One\n2. Two\n\n```js\nconst three = 3;\n```');
     assert.equal(list.lines, 3, JSON.stringify(list));
+    const code = await drawn(page, '```\n____\nx\n```');
+    assert.equal(code.lines, 2, 'underscores, at the bottom of their line');
     await page.evaluate(() => void (document.documentElement.dataset.theme = 'dark'));
     const dark = await drawn(page, 'Because.');
     assert.ok(dark.paper < 40 && dark.lines === 1 && Math.abs(dark.left - 72) < 8, JSON.stringify(dark));
