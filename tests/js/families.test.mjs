@@ -335,6 +335,17 @@ const REFUSED = [
   ['mamba2', { hidden_act: 'gelu' }, /activation "gelu"/],
   ['gemma', { use_bidirectional_attention: true }, /bidirectional attention/],
   ['exaone4', { layer_types: undefined, sliding_window_pattern: 'LLLG' }, /sliding_window_pattern "LLLG"/],
+  // transformers ignores these keys, or fails.
+  ['llama-gqa', { partial_rotary_factor: 0.5 }, /partial_rotary_factor is 0.5.*rotated completely/],
+  ['qwen3', { rope_parameters: { rope_theta: 100, partial_rotary_factor: 0.25 } }, /partial_rotary_factor is 0.25/],
+  ['gemma3', { rope_parameters: { full_attention: { partial_rotary_factor: 0.5 } } }, /partial_rotary_factor is 0.5/],
+  ['starcoder2', { rope_scaling: { type: 'linear', factor: 2, partial_rotary_factor: 0.5 } }, /partial_rotary_factor/],
+  ['mistral', { rotary_pct: 0.5 }, /rotary_pct is 0.5/],
+  ['gemma3', { attn_logit_softcapping: 30 }, /Gemma 3 with attn_logit_softcapping/],
+  // The activation is also that of convolutions and gates.
+  ['qwen35', { hidden_act: 'gelu' }, /Qwen3.5 with the activation "gelu"/],
+  ['granite-hybrid', { hidden_act: 'gelu' }, /Mamba-2 with the activation "gelu"/],
+  ['falcon-h1', { hidden_act: 'relu' }, /Mamba-2 with the activation "relu"/],
   ['lfm3', { sliding_window: null }, /sliding_attention without a sliding_window/],
   ['lfm3', { layer_types: Array(8).fill('linear_attention') }, /layers of type "linear_attention"/],
   [
@@ -392,6 +403,8 @@ const LISTED = [
   ['exaone4-full', {}, { window: undefined, unrotated_every: undefined }],
   ['cohere2', {}, { window: 5, global_every: 4, unrotated_every: 4 }],
   ['cohere2', { sliding_window: null }, { window: undefined, unrotated_every: 1 }],
+  ['ministral3', {}, { window: undefined }],
+  ['ministral3', { sliding_window: 5 }, { window: 5, global_every: 0 }],
   ['lfm3', {}, { window: 6, global_layers: [0, 1, 2, 3, 5, 6, 7], conv_layers: [0, 1, 3, 5, 7], local_theta: 100 }],
   ['lfm3', { use_attention_gate: false, use_sandwich_norm: false }, { attn_gate: 'no', norm_place: 'before' }],
   [

@@ -70,6 +70,7 @@ function globalHeads(hf, { global_every: every = 0, global_layers: listed = [] }
 /** @type {Family} */
 export const embeddingGemma2 = {
   ...gemma4,
+  rotatesParts: false,
   arch: 'other',
   outer: {
     embed_tokens: 'wte',

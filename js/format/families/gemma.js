@@ -135,6 +135,7 @@ export const gemma3 = {
       ['default', undefined].includes(local.rope_type ?? local.type),
       'Gemma 3 with scaled positions of local layers',
     );
+    expect(!hf.attn_logit_softcapping, 'Gemma 3 with attn_logit_softcapping');
     // In EmbeddingGemma's config.json the window counts both sides.
     const embeds = Boolean(hf.use_bidirectional_attention);
     const window = embeds ? bothSides(hf.sliding_window) : hf.sliding_window;

@@ -120,6 +120,7 @@ export function ggufLayers(facts, model) {
 export const gemma4 = {
   ...gemma2,
   arch: 'gemma4',
+  rotatesParts: true,
   outer: {
     ...gemma2.outer,
     embed_tokens_per_layer: 'embed.layers',

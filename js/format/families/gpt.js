@@ -110,6 +110,7 @@ export const starcoder2 = {
 /** @type {Family} */
 export const neox = {
   arch: 'neox',
+  rotatesParts: true,
   prefix: 'gpt_neox.',
   layers: 'layers.',
   outer: { embed_in: 'wte', final_layer_norm: 'ln_f', embed_out: 'lm_head', lm_head: 'lm_head' },

@@ -37,6 +37,7 @@ function kindsOf(hf) {
 export const lfm3 = {
   ...lfm2,
   arch: 'lfm3',
+  rotatesParts: true,
   modules: {
     ...lfm2.modules,
     'self_attn.q_norm': 'attn.q_norm',

@@ -331,7 +331,8 @@ export const ministral3 = {
   ...llama,
   config: (hf) => {
     const { original_max_position_embeddings: original, llama_4_scaling_beta: beta } = hf.rope_parameters ?? {};
-    const config = llama.config(hf);
+    /** @type {Record<string, any>} */
+    const config = { ...llama.config(hf), ...windowOf({ ...hf, layer_types: null }, 0) };
     return beta && original ? { ...config, context: Math.min(config.context, original) } : config;
   },
   gguf: {

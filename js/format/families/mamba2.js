@@ -7,7 +7,7 @@ import { ggufGraniteExperts, granitemoe } from './experts.js';
 import { GGUF_EXPERT_MODULES, GGUF_MODULES, ggufRms, ggufState, hasExperts } from './gguf.js';
 import { eachLayer, numbersOf } from './layers.js';
 import { graniteGguf, llama } from './llama.js';
-import { LLAMA_NAMES, expect } from './shared.js';
+import { LLAMA_NAMES, activationOf, expect } from './shared.js';
 
 /** @typedef {import('./shared.js').Family} Family */
 /** @typedef {import('../checkpoint-tensors.js').InTensor} InTensor */
@@ -52,6 +52,10 @@ function checkLimit(limit) {
   );
 }
 
+/** Checks the activation, which convolutions and gates have too. Throws UNSUPPORTED. @param {Record<string, any>} hf */
+const checkActivation = ({ hidden_act: activation = 'silu' }) =>
+  expect(activationOf(activation) === 'silu', `Mamba-2 with the activation "${activation}"`);
+
 /**
  * Returns the keys of the state, for the config.json of a hybrid model. Throws UNSUPPORTED.
  * @param {Record<string, any>} hf
@@ -61,6 +65,7 @@ function stateOf(hf) {
   const heads = hf.mamba_n_heads ?? 128;
   checkLimit(hf.time_step_limit);
   expect(hf.mamba_conv_bias ?? true, 'Mamba-2 with convolutions without a bias');
+  checkActivation(hf);
   return {
     conv_size: hf.mamba_d_conv ?? 4,
     state_key_heads: hf.mamba_n_groups ?? 1,
@@ -93,7 +98,7 @@ export const mamba2 = {
   config: (hf) => {
     checkLimit(hf.time_step_limit);
     expect(hf.use_conv_bias ?? true, 'Mamba-2 with convolutions without a bias');
-    expect((hf.hidden_act ?? 'silu') === 'silu', `Mamba-2 with the activation "${hf.hidden_act}"`);
+    checkActivation(hf);
     return {
       ...NO_ATTENTION,
       layers: hf.num_hidden_layers,

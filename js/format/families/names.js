@@ -5,7 +5,7 @@
 import { BqError } from '../../shared/errors.js';
 import { familyOf } from './index.js';
 import { isOfSharedKeys } from './layers.js';
-import { ropeTables } from './rope.js';
+import { checkWholeHeads, ropeTables } from './rope.js';
 import { joined, stacked } from '../bq4/tensor-views.js';
 
 /** @typedef {import('../checkpoint-tensors.js').InTensor} InTensor */
@@ -46,6 +46,7 @@ export function configOf(hf) {
   if (hf.model_type !== 'bq4') {
     const { family, hf: complete } = familyOf(hf);
     return callWithUntrusted(() => {
+      if (!family.rotatesParts) checkWholeHeads(complete);
       const config = { arch: family.arch, ...family.config(complete) };
       return { ...config, ...family.labels?.(complete, config)?.config };
     });

@@ -11,6 +11,7 @@ export const nemotron = {
   arch: 'other',
   modules: LLAMA_MODULES,
   defaults: { partial_rotary_factor: 0.5 },
+  rotatesParts: true,
   change: (name, tensor) => (/(^|\.)ln\w+\.weight$/.test(name) ? plusOne(tensor) : tensor),
   config: (hf) => ({
     ...sizesOf(hf),

@@ -23,6 +23,7 @@ export const phi = {
   },
   unread: /\.rotary_emb\.inv_freq$/,
   defaults: { partial_rotary_factor: 0.5 },
+  rotatesParts: true,
   config: (hf) => ({
     ...sizesOf(hf),
     ...gptOf(hf, hf.hidden_act ?? 'gelu_new', false),
@@ -36,6 +37,7 @@ export const phi = {
 export const phi3 = {
   ...LLAMA_NAMES,
   arch: 'phi3',
+  rotatesParts: true,
   modules: {
     input_layernorm: 'ln1',
     post_attention_layernorm: 'ln2',
@@ -72,6 +74,7 @@ export const stablelm = {
     'self_attn.k_layernorm.norms': 'attn.k_norm',
   },
   defaults: { partial_rotary_factor: 0.25 },
+  rotatesParts: true,
   config: (hf) => ({
     ...sizesOf(hf),
     norm: 'layer',

@@ -31,6 +31,7 @@ const rotatedShare = (hf) => hf.rope_parameters?.partial_rotary_factor ?? hf.par
 export const qwen35 = {
   ...LLAMA_NAMES,
   arch: 'qwen35',
+  rotatesParts: true,
   modules: {
     ...LLAMA_MODULES,
     'self_attn.q_norm': 'attn.q_norm',
@@ -56,13 +57,15 @@ export const qwen35 = {
   config: (hf) => {
     // The angles are divided into sections for the positions of images. In a text all sections have the same position.
     const { mrope_section: _, mrope_interleaved: __, ...rope } = hf.rope_parameters ?? {};
+    const activation = activationOf(hf.hidden_act ?? 'silu');
+    expect(activation === 'silu', `Qwen3.5 with the activation "${hf.hidden_act}"`);
     const sizes = sizesOf({ ...hf, ...(hf.rope_parameters && { rope_parameters: rope }) });
     return {
       ...sizes,
       rope_dim: Math.trunc(sizes.head_dim * rotatedShare(hf)),
       norm: 'rms',
       norm_eps: hf.rms_norm_eps ?? 1e-6,
-      activation: activationOf(hf.hidden_act ?? 'silu'),
+      activation,
       gated: true,
       tied: hf.tie_word_embeddings ?? false,
       qk_norm: 'heads',

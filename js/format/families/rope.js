@@ -198,6 +198,22 @@ function scalingOf(hf) {
 }
 
 /**
+ * Throws UNSUPPORTED if a config.json specifies that only a part of each head is rotated.
+ * @param {Record<string, any>} hf
+ */
+export function checkWholeHeads(hf) {
+  const { rope_parameters: positions, rope_scaling: scaling } = hf;
+  for (const keys of [hf, positions, scaling, ...Object.values(positions ?? {})])
+    for (const key of ['partial_rotary_factor', 'rotary_pct']) {
+      const part = keys?.[key] ?? 1;
+      if (part !== 1)
+        throw new BqError('UNSUPPORTED', `config.json: ${key} is ${shown(part)}`, {
+          hint: 'in this architecture heads are rotated completely',
+        });
+    }
+}
+
+/**
  * Returns the keys of the model configuration for the rotary positions of a config.json. Throws FORMAT, UNSUPPORTED.
  * @param {Record<string, any>} hf @param {number} headDim @param {number} [theta]  default base
  */

@@ -22,6 +22,8 @@ import { ropeOf } from './rope.js';
  * @property {(hf: Record<string, any>) => Record<string, any>} config  converts a config.json to a model configuration,
  *   without `arch`
  * @property {Record<string, any>} [defaults]  values of keys that config.json files of this family omit
+ * @property {boolean} [rotatesParts]  whether config.json may specify that a part of each head is rotated
+ *   (partial_rotary_factor). In transformers such a key has no effect, or fails, in other families
  * @property {string} prefix   prefix that tensors' names may have
  * @property {string} layers   text before the number of a layer in tensors' names
  * @property {Record<string, string>} outer  canonical names of the modules outside the layers
