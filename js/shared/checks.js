@@ -45,7 +45,7 @@ export const addresses = kind('a list of addresses', (v) => Array.isArray(v) && 
 export const texts = kind('a string or a list of strings', (v) => [v].flat().every((t) => !text(t)));
 /** A reply never contains half of a surrogate pair (\p{Cs}), so such a stop string would have no effect. */
 export const stopTexts = kind('a non-empty well-formed string or a list of them', (v) =>
-  [v].flat().every((t) => t && !text(t) && !/\p{Cs}/u.test(t)),
+  [v].flat().every((t) => !text(t) && /^\P{Cs}+$/u.test(t)),
 );
 export const tokenList = kind('a list of token ids', (v) => Array.isArray(v) && v.every((id) => !integer(0)(id)));
 export const rate = kind('a number above 0', (v) => typeof v === 'number' && v > 0);
@@ -58,10 +58,6 @@ export const object = kind('an object', (v) => typeof v === 'object' && v && !v[
 
 export const objects = kind('a list of objects', (v) => Array.isArray(v) && v.every((item) => !object(item)));
 export const chatFormat = kind('a name or an object', (v) => !text(v) || !object(v));
-export const marks = kind(
-  'two non-empty strings',
-  (v) => Array.isArray(v) && v.length === 2 && v.every((mark) => mark && !text(mark)),
-);
 
 export const biases = kind(
   'a list of { token, bias }',

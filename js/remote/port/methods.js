@@ -44,22 +44,23 @@ function tokens(value, name = 'the list of tokens', expected = 'a list of token 
   throw wrong(name, value, expected);
 }
 
-/** Checks a text or a list of texts or token lists. @param {any} value */
-function texts(value) {
+/**
+ * Checks a text or a list of texts or token lists.
+ * @param {any} value @param {(entry: any, i: number) => any} [check]  checks an entry
+ */
+function texts(value, check = textOrTokens) {
   if (typeof value === 'string') return [value];
-  if (Array.isArray(value)) return value.map(textOrTokens);
+  if (Array.isArray(value)) return value.map(check);
   throw wrong('the list of texts', value, 'a string or a list of strings');
 }
 
 /** Checks the same, or pairs of texts. @param {any} value */
-function textsOrPairs(value) {
-  if (!Array.isArray(value)) return texts(value);
-  return value.map((entry, i) =>
+const textsOrPairs = (value) =>
+  texts(value, (entry, i) =>
     typeof entry?.text === 'string' && typeof entry.textPair === 'string'
       ? { text: entry.text, textPair: entry.textPair }
       : textOrTokens(entry, i),
   );
-}
 
 /** @param {any} value @param {string} [expected] @param {string} [name] */
 const prompt = (value, expected = 'a string or a list of token ids', name = 'the prompt') =>
