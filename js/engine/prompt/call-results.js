@@ -29,8 +29,7 @@ function idsOf({ tool_calls: calls }, index) {
 
 /**
  * Throws ARGUMENT for calls of another role than the assistant, for a result without a call, and for the second result
- * of a call. A result without an id belongs to
- * the call at its position. Calls without results are allowed.
+ * of a call. A result without an id belongs to the call at its position. Calls without results are allowed.
  * @param {readonly any[]} messages
  */
 export function checkResults(messages) {
