@@ -87,6 +87,15 @@ async function byClassifier(model, query, documents, handlers) {
   }));
 }
 
+/** Throws an error of the only text of a call again, as that of the query. @param {any} error @returns {never} */
+function rethrowForQuery(error) {
+  if (error.details?.index === 0) {
+    error.message = error.message.replace(/^text 0/, 'the query');
+    delete error.details.index; // it would be that of a document
+  }
+  throw error;
+}
+
 /**
  * @param {Model} model
  * @param {string} query
@@ -100,7 +109,7 @@ async function byCosine(model, query, documents, handlers) {
   const options = { ...handlers, normalize: true };
   // Progress counts the documents.
   const ofQuery = { ...options, onProgress: undefined, ...promptOf('query') };
-  const [queryVector] = (await model.embed([query], ofQuery)).vectors;
+  const [queryVector] = (await model.embed([query], ofQuery).catch(rethrowForQuery)).vectors;
   const { vectors, tokens } = await model.embed(documents, { ...options, ...promptOf('document') });
   return vectors.map((vector, i) => ({
     score: vector.reduce((sum, x, k) => sum + x * queryVector[k], 0),

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { fileURLToPath } from 'node:url';
 import { test } from 'node:test';
 import { z } from 'zod';
+import { BqError } from '../../js/shared/errors.js';
 import { createEngine, fromBytes, fromFile } from '../../js/node.js';
 import { createWorkerEngine } from '../../js/index.js';
 import { jsonSchemaOf, plainTools } from '../../js/shared/standard-schema.js';
@@ -70,6 +71,17 @@ test('rerank: the cosine of vectors, the most relevant first; equal ones in thei
     ],
   );
   assert.deepEqual(await rerank(model, 'q', []), []);
+  // A query that is too long is not called the first document.
+  const full = () =>
+    new BqError('CONTEXT_FULL', 'text 0 has 99 tokens; the limit is 9 tokens', { details: { index: 0 } });
+  const long = {
+    ...model,
+    embed: async (/** @type {string[]} */ [text]) => (text === 'q' ? Promise.reject(full()) : null),
+  };
+  await assert.rejects(rerank(long, 'q', ['far']), (/** @type {any} */ error) => {
+    assert.deepEqual([error.message, error.details], ['the query has 99 tokens; the limit is 9 tokens', {}]);
+    return true;
+  });
   // Progress counts the documents: it doesn't end with the query and begin again.
   /** @type {any[]} */
   const handlers = [];

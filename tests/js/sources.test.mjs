@@ -159,6 +159,22 @@ for (const [fault, code, message] of failures) {
   });
 }
 
+test('http: Retry-After is a number of seconds or a date; other values count as none', async () => {
+  const secondsOf = async (/** @type {string} */ value) => {
+    const server = await faultServer(bytes, { status: 503, headers: { 'retry-after': value } });
+    const file = await openSource(fromUrl(server.url, { retries: 0 }));
+    const error = await readRange(file, 0, 10).catch((e) => e);
+    await file.close();
+    await server.close();
+    return error.details.retryAfter;
+  };
+  assert.equal(await secondsOf('120'), 120);
+  const hour = await secondsOf(new Date(Date.now() + 3_600_000).toUTCString());
+  assert.ok(hour > 3000 && hour <= 3600, `${hour}`);
+  for (const none of ['0', '-5', 'soon', '', 'Thu, 01 Jan 1970 00:00:00 GMT'])
+    assert.equal(await secondsOf(none), 0, none);
+});
+
 test('http: a refused connection is NETWORK, a range beyond the end is TRUNCATED', async () => {
   const server = await faultServer(bytes);
   const file = await openSource(fromUrl(server.url));

@@ -209,8 +209,10 @@ export class HttpSource {
       throw new BqError('TRUNCATED', `${this.name} ends before the expected bytes (${range})`, {
         details: { status },
       });
+    const retryAfter = response.headers.get('retry-after') ?? ''; // seconds or a date
+    const seconds = /\D/.test(retryAfter) ? (Date.parse(retryAfter) - Date.now()) / 1000 : Number(retryAfter);
     throw new BqError('HTTP_STATUS', `the server responded with HTTP ${status} for ${this.name}`, {
-      details: { status, retryAfter: Number(response.headers.get('retry-after')) || 0 },
+      details: { status, retryAfter: Math.max(seconds, 0) || 0 },
     });
   }
 
