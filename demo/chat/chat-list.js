@@ -214,6 +214,7 @@ export class Chats {
     const form = element('form', 'row');
     const field = element('input');
     field.value = titleOf(one);
+    field.dir = 'auto';
     field.setAttribute('aria-label', 'Name of the conversation');
     const send = element('button', '', 'Rename');
     const end = () => {

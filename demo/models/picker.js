@@ -67,7 +67,11 @@ export class Picker {
     this.#actions = actions;
     $('models-close').addEventListener('click', () => dialog.close());
     closeBeside(dialog);
-    search.addEventListener('input', () => this.#draw());
+    search.addEventListener('input', () => {
+      this.#finding.abort();
+      $('hub').hidden = true; // what was found there would hide the list
+      this.#draw();
+    });
     $('open').addEventListener('click', () => void this.chooseFile());
     $('open-folder').addEventListener('click', () => void this.chooseFolder());
     $('from-link').addEventListener('submit', (event) => {

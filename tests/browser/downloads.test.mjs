@@ -207,6 +207,10 @@ test('Hugging Face search by words and by the page of a file; unknown names and 
   assert.equal(await page.locator('#hub li').count(), 1);
   await page.getByRole('button', { name: 'Show the files of owner/small-GGUF' }).click();
   await page.locator('#hub').getByText('small-Q8_0.gguf').waitFor();
+  // A search in the list of the page shows that list.
+  await page.locator('#models-search').fill('nothing of this name');
+  assert.ok(await page.locator('#hub').isHidden());
+  await page.getByText('No models found in this list. The field above searches Hugging Face.').waitFor();
   await page.locator('#models-close').click();
 
   await find(page, `${hub.origin}/owner/small-GGUF/blob/main/small-Q4_K_M.gguf`);
