@@ -192,11 +192,6 @@ export class Current {
     this.change({ summaries: this.#conversation.summaries.filter((one) => one !== summary) });
   }
 
-  /** Shows the branch that ends at this message, if no tab has deleted it. @param {string | null} leaf */
-  showBranch(leaf) {
-    if (this.#conversation.entries.some(({ id }) => id === leaf)) this.change({ leaf });
-  }
-
   /** Ends a branch at this message. @param {string | null} id */
   endAt(id) {
     this.#conversation.leaf = id;

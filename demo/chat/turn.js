@@ -192,17 +192,11 @@ export class Turns {
     clearAlert();
     panel.noReply();
     const { continued, hides, leaf } = before;
-    if (hides) {
-      const show = async () => {
-        await this.stop();
-        current.showBranch(leaf);
-        say('The earlier version is shown.');
-        await showState();
-      };
-      showNotice('The later messages are kept with the earlier version.', [
-        { text: 'Show them', run: () => void show() },
-      ]);
-    }
+    if (hides)
+      void import('./hidden-messages.js').then(
+        (view) => view.offerHidden(leaf, this.#page, () => this.stop()),
+        showError,
+      );
     const path = continued ? current.path.slice(0, -1) : current.path;
     if (!continued) before.added.push(current.add('assistant', ''));
     const shown = /** @type {import('./view.js').Message} */ (log.last);
