@@ -151,7 +151,7 @@ function enter(next, back) {
   $('better').hidden = !current.path.length || !models.isTinyInUse;
   document.title = current.path.length ? `${titleOf(current.conversation)} · bq4` : TITLE;
   keepFocus(focused, back);
-  if (next === 'writing') chats?.refresh();
+  if (next === 'writing') chats?.refresh(true);
   if (able && wasLoading) turns.sendEarly();
 }
 const TITLE = document.title;

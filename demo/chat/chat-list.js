@@ -28,6 +28,13 @@ let shown = null;
 let deleted = null;
 
 const named = (/** @type {string} */ name) => /** @type {HTMLElement} */ (dialog.querySelector(`[name="${name}"]`));
+
+/** Removes what the list says about the last deletion and the last import. */
+function clearNotes() {
+  deleted = null;
+  for (const name of ['deleted', 'imported']) named(name).replaceChildren();
+}
+
 search.addEventListener('input', () => shown?.draw());
 named('close').addEventListener('click', () => {
   rememberPanel('sidebar', false);
@@ -45,8 +52,7 @@ watchMenus(); // while a menu is open, the list is not redrawn
 dialog.addEventListener('close', () => {
   document.documentElement.removeAttribute('data-sidebar');
   if (deleted) showNotice(deleted.text, [{ text: 'Undo', run: deleted.undo }]);
-  deleted = null;
-  for (const name of ['deleted', 'imported']) named(name).replaceChildren();
+  clearNotes();
 });
 onOther(() => dialog.open && shown?.draw());
 
@@ -125,8 +131,12 @@ export class Chats {
     search.focus();
   }
 
-  /** Redraws the list if it is open and no row is being edited. */
-  refresh() {
+  /**
+   * Redraws the list if it is open and no row is being edited.
+   * @param {boolean} [isTurn]  whether a turn begins, which also removes the notices above the message field
+   */
+  refresh(isTurn = false) {
+    if (isTurn) clearNotes();
     if (!dialog.open || rows.querySelector('form, details[open]')) return;
     const hadFocus = rows.contains(document.activeElement);
     this.draw();

@@ -492,6 +492,16 @@ test('an import leaves Undo of a deleted chat in the list', async () => {
   await list.getByRole('button', { name: 'Close' }).click();
   await page.getByRole('button', { name: 'Chats', exact: true }).click();
   assert.equal(await list.getByText('2 chats imported.').count(), 0);
+
+  // In a sidebar, which stays open, the next message removes the note, as above the message field.
+  await list.locator('.chat', { hasText: 'One' }).hover();
+  await list.getByLabel('Rename, share, export or delete One').click();
+  await list.getByRole('button', { name: 'Delete One' }).click();
+  const undo = list.getByRole('button', { name: 'Undo: Deleted “One”.' });
+  await undo.waitFor();
+  await say(page, 'Hello');
+  assert.ok(await list.isVisible());
+  assert.equal(await undo.count(), 0);
 });
 
 test('a menu is completely visible once it is opened: of a chat at the end of the list, of the last reply', async () => {
