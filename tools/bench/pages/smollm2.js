@@ -1,6 +1,7 @@
 // Measures a GGUF file in bq4 or in wllama: loading, prefill and decode; or, if the file is in the cache, the time from opening the
-// runtime to the first token. In transformers.js it measures a model of the same shape.
+// runtime to the first token. In LiteRT-LM it measures the model in its own format, in transformers.js a model of the same shape.
 import { createWorkerEngine, fromUrl } from '../../../js/index.js';
+import { openLiteRt } from './litert.js';
 import { open as openTjs } from './tjs.js';
 import { measureTokens, openWllama2, openWllama3 } from './wllama.js';
 
@@ -110,6 +111,12 @@ async function openWllamaRuntime2(url, usesCache, version) {
   };
 }
 
+/** Opens LiteRT-LM. @param {string} url @returns {Promise<Runtime>} */
+const openLiteRtRuntime = async (url) => ({
+  ...(await openLiteRt(url)),
+  first: () => Promise.reject(new Error('expected bq4 or wllama: LiteRT-LM has no cache')),
+});
+
 /** Opens transformers.js. @param {string} model  address of a folder @param {number} prompt  number of tokens @returns {Promise<Runtime>} */
 async function openTransformers(model, prompt) {
   const transformers = await openTjs(
@@ -131,7 +138,7 @@ const ratesOf = ({ prefillMs, decodeMs, promptTokens, tokens }) => ({
 
 /**
  * Measures a runtime.
- * @param {{ peer: 'bq4' | 'wllama' | 'tjs', version?: string, model: string, seed: number, isWarm: boolean, prompt: number, tokens: number }} options
+ * @param {{ peer: 'bq4' | 'wllama' | 'litert' | 'tjs', version?: string, model: string, seed: number, isWarm: boolean, prompt: number, tokens: number }} options
  *   `isWarm`: whether the file is in the cache; then the time to the first token is measured
  */
 export async function runBenchmark({ peer, version = '', model, seed, isWarm, prompt, tokens }) {
@@ -140,7 +147,9 @@ export async function runBenchmark({ peer, version = '', model, seed, isWarm, pr
     ? openBq4(model, isWarm)
     : peer === 'tjs'
       ? openTransformers(model, prompt)
-      : (version.startsWith('2.') ? openWllamaRuntime2 : openWllamaRuntime3)(model, isWarm, version));
+      : peer === 'litert'
+        ? openLiteRtRuntime(model)
+        : (version.startsWith('2.') ? openWllamaRuntime2 : openWllamaRuntime3)(model, isWarm, version));
   if (isWarm) {
     await runtime.first('The capital of France is');
     const firstMs = performance.now() - start;
