@@ -38,6 +38,7 @@ export function scalesIn({ heads, kvHeads, width, subNorms }, { norm, mlpNorm, v
     'attn.q': { columns: norm },
     'attn.k': { columns: norm },
     'attn.v': { rows: values, columns: norm },
+    'attn.gate': { columns: norm },
     'attn.sub_norm': { rows: mix },
     'attn.o': { columns: mix ?? outputs },
     'mamba.in': { columns: norm },

@@ -375,14 +375,32 @@ test('quantize --smooth: other weights, the same function; models without norms 
 });
 
 // Operations between a product and its factors: norms and limits of values, norms of inputs, a second reader of a norm.
-for (const family of ['llama-gqa', 'bitnet', 'mpt', 'falcon-h1', 'gemma4', 'gemma4-keys'])
-  test(`smoothed weights of ${family} compute the same`, async () => {
+for (const [family, hasGates = false] of /** @type {[string, boolean?][]} */ ([
+  ['llama-gqa'],
+  ['llama-gqa', true],
+  ['bitnet'],
+  ['mpt'],
+  ['falcon-h1'],
+  ['gemma4'],
+  ['gemma4-keys'],
+]))
+  test(`smoothed weights of ${family}${hasGates ? ' with gates of heads' : ''} compute the same`, async () => {
     const [folder, next] = [fresh(), random(3)];
     const fixture = join(root, 'tests/golden/fixtures', family);
     const { ids } = JSON.parse(readFileSync(join(fixture, 'expected.json'), 'utf8'));
     const [plain, smooth] = ['plain.bq4', 'smooth.bq4'].map((name) => join(folder, name));
     await withInput(fixture, undefined, async (input) => {
       const { config, tensors } = input;
+      if (hasGates) {
+        config.attn_gate = 'heads';
+        for (const layer of Array(config.layers).keys()) {
+          const gates = Float32Array.from({ length: config.heads * config.hidden }, next);
+          tensors.set(`h.${layer}.attn.gate.weight`, {
+            dims: [config.heads, config.hidden],
+            read: async (row, n) => gates.subarray(row * config.hidden, (row + n) * config.hidden),
+          });
+        }
+      }
       const momentsOf = async (/** @type {string} */ name) => {
         const cols = /** @type {number} */ (tensors.get(name)?.dims[1]);
         const values = new Float32Array(cols * cols);
