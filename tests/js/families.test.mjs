@@ -358,6 +358,10 @@ const REFUSED = [
     { rope_parameters: { sliding_attention: { rope_type: 'linear', factor: 2 } } },
     /"linear" in layers with a window/,
   ],
+  // In transformers rope_scaling replaces rope_parameters; both need an entry for each kind of layer.
+  ['lfm3', { rope_scaling: { rope_type: 'linear', factor: 2 } }, /rope_scaling is .*each kind of layer/],
+  ['lfm3', { rope_parameters: { rope_type: 'default', rope_theta: 500 } }, /rope_parameters is .*each kind of layer/],
+  ['gemma4', { rope_parameters: { rope_theta: 500 } }, /rope_parameters is .*each kind of layer/],
 ];
 for (const [name, change, says] of REFUSED)
   test(`refused by name: ${name} with ${JSON.stringify(change)}`, () => {
@@ -406,6 +410,11 @@ const LISTED = [
   ['ministral3', {}, { window: undefined }],
   ['ministral3', { sliding_window: 5 }, { window: 5, global_every: 0 }],
   ['lfm3', {}, { window: 6, global_layers: [0, 1, 2, 3, 5, 6, 7], conv_layers: [0, 1, 3, 5, 7], local_theta: 100 }],
+  [
+    'lfm3',
+    { rope_theta: 7, rope_parameters: { full_attention: {}, sliding_attention: {} } },
+    { rope_theta: 7, local_theta: 7 },
+  ],
   ['lfm3', { use_attention_gate: false, use_sandwich_norm: false }, { attn_gate: 'no', norm_place: 'before' }],
   [
     'lfm3',

@@ -842,6 +842,14 @@ test('metadata that repeats properties of tensors, or has no effect, changes not
   }
 });
 
+test('LFM3: a file that does not list the layers with a window is refused, as by llama.cpp', async () => {
+  const header = await goldenHeader('lfm3');
+  assert.throws(() => configWith(header, 'attention.sliding_window_pattern', undefined), {
+    code: 'FORMAT',
+    message: /attention\.sliding_window_pattern/,
+  });
+});
+
 test('Granite 4 without Mamba-2: the sizes of a state that no layer has are ignored, as the converter of hybrid models writes them', async () => {
   const header = await goldenHeader('granite');
   const config = configOfGguf(header);

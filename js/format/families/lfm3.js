@@ -94,6 +94,8 @@ export const lfm3 = {
         const { get, has } = facts;
         // Layers with a convolution have 0 KV heads.
         const heads = eachLayer(get('attention.head_count_kv'), get('block_count'), 'head_count_kv') ?? [];
+        // Without this list all layers would have a window.
+        get('attention.sliding_window_pattern');
         const window = ggufWindow(facts);
         expect('window' in window, 'LFM3 without layers with a window');
         expect(has('rope_freqs.weight'), 'LFM3 without the tensor "rope_freqs.weight"');

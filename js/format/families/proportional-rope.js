@@ -19,20 +19,39 @@ export function objectOf(value, name) {
 }
 
 /**
+ * Throws UNSUPPORTED for positions that a config.json does not specify for each kind of layer; transformers fails then.
+ * It would replace rope_parameters by rope_scaling, which no published file has.
+ * @param {Record<string, any>} hf
+ */
+function checkKinds({ rope_parameters: rope, rope_scaling: scaling }) {
+  const hasKinds = rope?.full_attention || rope?.sliding_attention;
+  const [key, value] = hasKinds || scaling ? ['rope_scaling', scaling] : ['rope_parameters', rope];
+  if (Object.keys(value ?? {}).length > 0)
+    throw new BqError('UNSUPPORTED', `config.json: ${key} is ${shown(value)}`, {
+      hint: 'expected rope_parameters for each kind of layer: full_attention, sliding_attention',
+    });
+}
+
+/**
  * Returns the rope_parameters of both kinds of layers, `full` and `local`. A kind that config.json omits has the
- * defaults of transformers; for a kind that it contains, these defaults do not apply. Throws FORMAT.
+ * defaults of transformers; for a kind that it contains, these defaults do not apply, but keys outside rope_parameters
+ * do. Throws FORMAT, UNSUPPORTED.
  * @param {Record<string, any>} hf
  * @param {{ full: Record<string, any>, local?: Record<string, any> }} defaults
  */
-export function positionsByKind({ rope_parameters }, defaults) {
-  const rope = objectOf(rope_parameters ?? {}, 'its value');
+export function positionsByKind(hf, defaults) {
+  const rope = objectOf(hf.rope_parameters ?? {}, 'its value');
+  checkKinds(hf);
+  const theta = hf.rope_theta ? { rope_theta: hf.rope_theta } : {};
   /** @type {Record<string, any>} */
   const full = {
-    partial_rotary_factor: 1,
+    partial_rotary_factor: hf.partial_rotary_factor ?? 1,
     factor: 1,
+    ...theta,
     ...objectOf(rope.full_attention ?? defaults.full, 'full_attention'),
   };
-  const local = objectOf(rope.sliding_attention ?? defaults.local ?? {}, 'sliding_attention');
+  /** @type {Record<string, any>} */
+  const local = { ...theta, ...objectOf(rope.sliding_attention ?? defaults.local ?? {}, 'sliding_attention') };
   for (const [key, max] of /** @type {const} */ ([
     ['partial_rotary_factor', 1],
     ['factor', Infinity],
