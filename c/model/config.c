@@ -338,6 +338,10 @@ static bq_status check_together(const records *r, const bq_config *c, bq_error *
   if (c->first_unnormed && c->norm_place != BQ_NORM_PRE)
     return bq_fail(err, BQ_FORMAT, r->at[FIRST_UNNORMED],
                    "first_unnormed without norms before each branch");
+  /* Such a norm is applied before q's rows are separated from those of gates. */
+  if (c->attn_gate == BQ_ATTN_GATE_DIMS && c->qk_norm == BQ_QK_ROWS)
+    return bq_fail(err, BQ_UNSUPPORTED, r->at[ATTN_GATE],
+                   "attn_gate 1 with a norm of all heads together (qk_norm 2) is unknown here");
   if (c->text_tokens > c->context)
     return bq_fail(err, BQ_FORMAT, r->at[TEXT_TOKENS],
                    "texts of %u tokens are longer than a context of %u", c->text_tokens,

@@ -327,6 +327,25 @@ static void test_layer_shapes(void) {
   }
 }
 
+/* Gates of attention with norms of q and k. */
+static void test_gates(void) {
+  static const struct {
+    uint32_t gate, norm;
+    bq_status status;
+  } cases[] = {{1, 1, BQ_OK}, {1, 2, BQ_UNSUPPORTED}, {1, 3, BQ_OK}, {2, 2, BQ_OK},
+               {3, 1, BQ_UNSUPPORTED}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    bq_config c;
+    bq_error err = {0};
+    fixture_buffer b = required_keys_without(0);
+    put(&b, 21, U32, 1, cases[i].norm);
+    put(&b, 47, U32, 1, cases[i].gate);
+    CHECK_EQ(read_and_free(b, &c, &err), cases[i].status);
+    if (cases[i].status) CHECK(strstr(err.detail, "attn_gate"));
+    else CHECK_EQ(c.attn_gate, cases[i].gate);
+  }
+}
+
 /* Recurrent layers: conv_size 4, 2 key heads, 4 value heads; each case changes one key. */
 static void test_recurrence(void) {
   static const uint32_t keys[] = {59, 42, 43, 44, 45, 48, 49}, plain[] = {4, 2, 4, 8, 16, 2, 1};
@@ -509,6 +528,7 @@ int main(void) {
   RUN(test_experts);
   RUN(test_dense_layers_and_encoders);
   RUN(test_layer_shapes);
+  RUN(test_gates);
   RUN(test_recurrence);
   RUN(test_layer_kinds);
   RUN(test_layer_sets);

@@ -490,6 +490,7 @@ def complete_config(c):
     require(c["ffn"] or not (c["experts"] or c["block"]), "CONF: ffn")
     require(c["shared_ffn"] or not c["shared_always"], "CONF: shared_always")
     require(c["state_value_heads"] or not c["mamba"], "CONF: mamba")
+    require(not (c["attn_gate"] == 1 and c["qk_norm"] == 2), "CONF: attn_gate and qk_norm")
     require(not c["attn_beside"] or (c["mamba"] and c["norm_place"] == 0), "CONF: attn_beside")
     require(c["conv_size"] != 1 and not (c["conv_size"] and (c["block"] or c["bidirectional"])), "CONF: conv_size")
     require(not (c["no_head"] and c["tied"]), "CONF: no_head and tied")
