@@ -74,7 +74,7 @@ await chromiumFirst((name) => {
       Object.assign(/** @type {any} */ (script), {
         type: 'module',
         textContent:
-          "import { promptApi } from '/js/api/adapters/prompt-api.js'; globalThis.made = promptApi({ chat: {} });",
+          "import { promptApi } from '/js/api/adapters/prompt-api.js'; globalThis.made = promptApi({ countTokens: () => 0 });",
       });
       frame.contentDocument?.body.append(/** @type {any} */ (script));
       const waiting = '/tests/waiting.mjs';
