@@ -346,6 +346,7 @@ const REFUSED = [
   ['qwen35', { hidden_act: 'gelu' }, /Qwen3.5 with the activation "gelu"/],
   ['granite-hybrid', { hidden_act: 'gelu' }, /Mamba-2 with the activation "gelu"/],
   ['falcon-h1', { hidden_act: 'relu' }, /Mamba-2 with the activation "relu"/],
+  ['lfm3', { rope_scaling: {}, rope_parameters: { rope_theta: 100 } }, /rope_parameters is .*for each kind of layer/],
   ['lfm3', { sliding_window: null }, /sliding_attention without a sliding_window/],
   ['lfm3', { layer_types: Array(8).fill('linear_attention') }, /layers of type "linear_attention"/],
   [

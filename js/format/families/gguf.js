@@ -105,6 +105,19 @@ function headsOf(count) {
   return first;
 }
 
+/**
+ * Returns the KV heads of the layers with attention, and the recurrent layers, which have 0 KV heads.
+ * @param {GgufFacts} facts @returns {{ kvHeads: number[], conv_layers: number[] }}
+ */
+export function ggufRecurrent({ get }) {
+  /** @type {number[]} */
+  const heads = eachLayer(get('attention.head_count_kv'), get('block_count'), 'head_count_kv') ?? [];
+  return {
+    kvHeads: heads.filter((count) => count > 0),
+    conv_layers: heads.flatMap((count, layer) => (count > 0 ? [] : [layer])),
+  };
+}
+
 /** Returns the sizes of a model. @param {GgufFacts} facts @param {any} [kvHeads]  default: number in the metadata */
 function sizesOf({ get, has, dims }, kvHeads = get('attention.head_count_kv', get('attention.head_count'))) {
   const [hidden, heads] = [get('embedding_length'), headsOf(get('attention.head_count'))];

@@ -1,9 +1,17 @@
 /** LFM2 and 2.5: most layers have a short convolution over positions in place of attention. */
 import { flattened } from '../bq4/tensor-views.js';
 import { expertsOf } from './experts.js';
-import { GGUF_EXPERT_MODULES, GGUF_HEAD_NORMS, GGUF_MODULES, GGUF_OUTER, ggufExperts, ggufRms } from './gguf.js';
-import { eachLayer, numbersOf } from './layers.js';
-import { expect, sizesOf } from './shared.js';
+import {
+  GGUF_EXPERT_MODULES,
+  GGUF_HEAD_NORMS,
+  GGUF_MODULES,
+  GGUF_OUTER,
+  ggufExperts,
+  ggufRecurrent,
+  ggufRms,
+} from './gguf.js';
+import { numbersOf } from './layers.js';
+import { expect, layerTypes, sizesOf } from './shared.js';
 
 /** @typedef {import('./shared.js').Family} Family */
 
@@ -22,31 +30,32 @@ function mlpWidth(hf) {
 
 /** Returns the numbers of the layers with a convolution. @param {Record<string, any>} hf @returns {number[]} */
 function convolutionLayers(hf) {
-  const layers = numbersOf(hf.num_hidden_layers);
-  const attentionLayers = hf.full_attn_idxs ?? layers;
-  const types =
-    eachLayer(hf.layer_types, layers.length, 'layer_types') ??
-    layers.map((i) => (attentionLayers.includes(i) ? 'full_attention' : 'conv'));
-  const unsupported = types.find((type) => type !== 'conv' && type !== 'full_attention');
-  expect(unsupported === undefined, `layers of type "${unsupported}"`);
-  return layers.filter((i) => types[i] === 'conv');
+  const hasAttention = (/** @type {number} */ layer) => hf.full_attn_idxs?.includes(layer) ?? true;
+  const types = layerTypes(hf, ['conv', 'full_attention'], (layer) =>
+    hasAttention(layer) ? 'full_attention' : 'conv',
+  );
+  return types.flatMap((type, layer) => (type === 'conv' ? [layer] : []));
 }
 
 /** @param {import('./gguf.js').GgufFacts} facts */
-function ggufLfm2(facts) {
-  // Layers with a convolution have 0 KV heads.
-  const heads = eachLayer(facts.get('attention.head_count_kv'), facts.get('block_count'), 'head_count_kv') ?? [];
+export function ggufLfm2(facts) {
+  const { kvHeads, conv_layers } = ggufRecurrent(facts);
   return {
-    ...ggufRms(
-      facts,
-      'silu',
-      heads.filter((count) => count > 0),
-    ),
+    ...ggufRms(facts, 'silu', kvHeads),
     qk_norm: 'heads',
     conv_size: facts.get('shortconv.l_cache'),
-    conv_layers: heads.flatMap((count, layer) => (count > 0 ? [] : [layer])),
+    conv_layers,
   };
 }
+
+/** Canonical names of a layer's modules in GGUF files. */
+export const GGUF_LFM2_MODULES = {
+  ...GGUF_MODULES,
+  ...GGUF_HEAD_NORMS,
+  'shortconv.in_proj': 'conv.in',
+  'shortconv.conv': 'conv.taps',
+  'shortconv.out_proj': 'conv.out',
+};
 
 /** @type {Family} */
 export const lfm2 = {
@@ -88,13 +97,7 @@ export const lfm2 = {
     lfm2: {
       // The converter stores the last norm with the name of the embedding's norm.
       outer: { ...GGUF_OUTER, token_embd_norm: 'ln_f' },
-      modules: () => ({
-        ...GGUF_MODULES,
-        ...GGUF_HEAD_NORMS,
-        'shortconv.in_proj': 'conv.in',
-        'shortconv.conv': 'conv.taps',
-        'shortconv.out_proj': 'conv.out',
-      }),
+      modules: () => GGUF_LFM2_MODULES,
       config: ggufLfm2,
     },
   },
@@ -135,7 +138,7 @@ export const lfm2moe = {
   gguf: {
     lfm2moe: {
       outer: lfm2.gguf?.lfm2.outer,
-      modules: (facts) => ({ ...lfm2.gguf?.lfm2.modules?.(facts), ...GGUF_EXPERT_MODULES, exp_probs_b: 'mlp.router' }),
+      modules: () => ({ ...GGUF_LFM2_MODULES, ...GGUF_EXPERT_MODULES, exp_probs_b: 'mlp.router' }),
       config: (facts) => {
         const gating = facts.get('expert_gating_func', SIGMOID);
         expect(gating === SIGMOID, `LFM2 with expert_gating_func ${gating}`);

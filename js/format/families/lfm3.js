@@ -2,11 +2,11 @@
  * LFM3: LFM2 with longer convolutions, a second kind of attention layers with a window, norms of the outputs of layers,
  * and a gate for the output of each head of attention.
  */
-import { lfm2 } from './lfm2.js';
-import { GGUF_HEAD_NORMS, GGUF_MODULES, ggufRms, ggufWindow } from './gguf.js';
-import { eachLayer, numbersOf } from './layers.js';
+import { ggufWindow } from './gguf.js';
+import { numbersOf } from './layers.js';
+import { GGUF_LFM2_MODULES, ggufLfm2, lfm2 } from './lfm2.js';
 import { positionsByKind, proportionalDivisors } from './proportional-rope.js';
-import { expect, listedWindow, sizesOf } from './shared.js';
+import { expect, layerTypes, listedWindow, sizesOf } from './shared.js';
 
 /** @typedef {import('./shared.js').Family} Family */
 
@@ -22,16 +22,8 @@ const THETA = 1e6;
 /** Types of rotary positions of layers without a window. Published files use both names for proportional RoPE. */
 const FULL_TYPES = [undefined, 'proportional', 'default'];
 
-/** Returns the kind of each layer. Throws FORMAT, UNSUPPORTED. @param {Record<string, any>} hf @returns {string[]} */
-function kindsOf(hf) {
-  const layers = numbersOf(hf.num_hidden_layers);
-  const kinds =
-    eachLayer(hf.layer_types, layers.length, 'layer_types') ??
-    layers.map((i) => (i % 4 === 2 ? FULL : i % 4 === 0 && i > 0 ? SLIDING : CONV));
-  const unsupported = kinds.find((kind) => ![CONV, SLIDING, FULL].includes(kind));
-  expect(unsupported === undefined, `layers of type "${unsupported}"`);
-  return kinds;
-}
+/** Returns the kind of a layer in a model without a list of them. @param {number} layer */
+const kindOf = (layer) => (layer % 4 === 2 ? FULL : layer % 4 === 0 && layer > 0 ? SLIDING : CONV);
 
 /** @type {Family} */
 export const lfm3 = {
@@ -57,7 +49,7 @@ export const lfm3 = {
       [undefined, 'default'].includes(local.rope_type),
       `LFM3 with positions of type "${local.rope_type}" in layers with a window`,
     );
-    const kinds = kindsOf(hf);
+    const kinds = layerTypes(hf, [CONV, SLIDING, FULL], kindOf);
     expect(!kinds.includes(SLIDING) || hf.sliding_window, 'LFM3 with sliding_attention without a sliding_window');
     const window = listedWindow({ ...hf, layer_types: null }, (layer) => kinds[layer] === SLIDING);
     const { rope_parameters: _, rope_scaling: __, partial_rotary_factor: ___, layer_types: ____, ...sizes } = hf;
@@ -81,38 +73,26 @@ export const lfm3 = {
   gguf: {
     lfm3: {
       modules: () => ({
-        ...GGUF_MODULES,
-        ...GGUF_HEAD_NORMS,
+        ...GGUF_LFM2_MODULES,
         attn_gate: 'attn.gate',
         post_attention_norm: 'ln1_post',
         post_ffw_norm: 'ln2_post',
-        'shortconv.in_proj': 'conv.in',
-        'shortconv.conv': 'conv.taps',
-        'shortconv.out_proj': 'conv.out',
       }),
       config: (facts) => {
         const { get, has } = facts;
-        // Layers with a convolution have 0 KV heads.
-        const heads = eachLayer(get('attention.head_count_kv'), get('block_count'), 'head_count_kv') ?? [];
         // Without this list all layers would have a window.
         get('attention.sliding_window_pattern');
         const window = ggufWindow(facts);
         expect('window' in window, 'LFM3 without layers with a window');
         expect(has('rope_freqs.weight'), 'LFM3 without the tensor "rope_freqs.weight"');
-        const firstAttention = heads.findIndex((count) => count > 0);
+        const config = ggufLfm2(facts);
+        const hasGate = (/** @type {number} */ layer) => has(`blk.${layer}.attn_gate.weight`);
         return {
-          ...ggufRms(
-            facts,
-            'silu',
-            heads.filter((count) => count > 0),
-          ),
+          ...config,
           ...window,
           norm_place: has('blk.0.post_attention_norm.weight') ? 'around' : 'before',
-          qk_norm: 'heads',
           local_theta: get('rope.freq_base_swa', 10000),
-          attn_gate: has(`blk.${firstAttention}.attn_gate.weight`) ? 'heads' : 'no',
-          conv_size: get('shortconv.l_cache'),
-          conv_layers: heads.flatMap((count, layer) => (count > 0 ? [] : [layer])),
+          attn_gate: numbersOf(config.layers).some(hasGate) ? 'heads' : 'no',
         };
       },
     },

@@ -4,10 +4,10 @@
  */
 import { flattened, minusExp, scaledRows } from '../bq4/tensor-views.js';
 import { ggufGraniteExperts, granitemoe } from './experts.js';
-import { GGUF_EXPERT_MODULES, GGUF_MODULES, ggufRms, ggufState, hasExperts } from './gguf.js';
-import { eachLayer, numbersOf } from './layers.js';
+import { GGUF_EXPERT_MODULES, GGUF_MODULES, ggufRecurrent, ggufRms, ggufState, hasExperts } from './gguf.js';
+import { numbersOf } from './layers.js';
 import { graniteGguf, llama } from './llama.js';
-import { LLAMA_NAMES, activationOf, expect } from './shared.js';
+import { LLAMA_NAMES, activationOf, expect, layerTypes } from './shared.js';
 
 /** @typedef {import('./shared.js').Family} Family */
 /** @typedef {import('../checkpoint-tensors.js').InTensor} InTensor */
@@ -145,12 +145,9 @@ const [MAMBA, ATTENTION] = [
 
 /** Returns the numbers of the layers with Mamba-2. @param {Record<string, any>} hf @returns {number[]} */
 function mambaLayers(hf) {
-  const layers = numbersOf(hf.num_hidden_layers);
-  const types =
-    eachLayer(hf.layer_types ?? hf.layers_block_type, layers.length, 'layer_types') ?? layers.map(() => MAMBA[0]);
-  const unsupported = types.find((type) => !MAMBA.includes(type) && !ATTENTION.includes(type));
-  expect(unsupported === undefined, `layers of type "${unsupported}"`);
-  return layers.filter((i) => MAMBA.includes(types[i]));
+  const listed = { ...hf, layer_types: hf.layer_types ?? hf.layers_block_type };
+  const types = layerTypes(listed, [...MAMBA, ...ATTENTION], () => MAMBA[0]);
+  return types.flatMap((type, layer) => (MAMBA.includes(type) ? [layer] : []));
 }
 
 /**
@@ -176,17 +173,13 @@ export const graniteHybrid = {
       ...graniteGguf,
       modules: (facts) => ({ ...(hasExperts(facts) ? GGUF_EXPERT_MODULES : GGUF_MODULES), ...GGUF_MIXER }),
       config: (facts) => {
-        // Layers with Mamba-2 have 0 KV heads.
-        const heads = eachLayer(facts.get('attention.head_count_kv'), facts.get('block_count'), 'head_count_kv') ?? [];
+        const { kvHeads, conv_layers } = ggufRecurrent(facts);
         const config = {
-          ...graniteGguf.config(
-            facts,
-            heads.filter((count) => count > 0),
-          ),
+          ...graniteGguf.config(facts, kvHeads),
           ...(hasExperts(facts) && ggufGraniteExperts(facts)),
           mamba: 'gate_norm',
           ...ggufState(facts),
-          conv_layers: heads.flatMap((count, layer) => (count > 0 ? [] : [layer])),
+          conv_layers,
         };
         return facts.get('rope.scaling.finetuned', true) ? config : withoutRotary(config);
       },

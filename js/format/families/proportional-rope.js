@@ -24,12 +24,12 @@ export function objectOf(value, name) {
  * @param {Record<string, any>} hf
  */
 function checkKinds({ rope_parameters: rope, rope_scaling: scaling }) {
-  const hasKinds = rope?.full_attention || rope?.sliding_attention;
-  const [key, value] = hasKinds || scaling ? ['rope_scaling', scaling] : ['rope_parameters', rope];
-  if (Object.keys(value ?? {}).length > 0)
-    throw new BqError('UNSUPPORTED', `config.json: ${key} is ${shown(value)}`, {
-      hint: 'expected rope_parameters for each kind of layer: full_attention, sliding_attention',
-    });
+  const flat = rope?.full_attention || rope?.sliding_attention ? null : rope;
+  for (const [key, value] of Object.entries({ rope_scaling: scaling, rope_parameters: flat }))
+    if (Object.keys(value ?? {}).length > 0)
+      throw new BqError('UNSUPPORTED', `config.json: ${key} is ${shown(value)}`, {
+        hint: 'expected rope_parameters for each kind of layer: full_attention, sliding_attention',
+      });
 }
 
 /**

@@ -1,8 +1,8 @@
 /** Qwen3.5: three of four layers are gated delta nets; the others have attention with a gated result. */
 import { flattened, minusExp, plusOne } from '../bq4/tensor-views.js';
 import { GGUF_HEAD_NORMS, GGUF_MODULES, ggufRms, ggufState } from './gguf.js';
-import { eachLayer, numbersOf } from './layers.js';
-import { LLAMA_MODULES, LLAMA_NAMES, activationOf, expect, sizesOf } from './shared.js';
+import { numbersOf } from './layers.js';
+import { LLAMA_MODULES, LLAMA_NAMES, activationOf, expect, layerTypes, sizesOf } from './shared.js';
 
 /** @typedef {import('./shared.js').Family} Family */
 
@@ -11,14 +11,11 @@ const NORMS = /(ln1|ln2|ln_f|[qk]_norm)\.weight$/;
 
 /** Returns the numbers of the layers with a delta net. @param {Record<string, any>} hf @returns {number[]} */
 function deltaLayers(hf) {
-  const layers = numbersOf(hf.num_hidden_layers);
   const every = hf.full_attention_interval ?? 4;
-  const types =
-    eachLayer(hf.layer_types, layers.length, 'layer_types') ??
-    layers.map((i) => ((i + 1) % every ? 'linear_attention' : 'full_attention'));
-  const unsupported = types.find((type) => type !== 'linear_attention' && type !== 'full_attention');
-  expect(unsupported === undefined, `layers of type "${unsupported}"`);
-  return layers.filter((i) => types[i] === 'linear_attention');
+  const types = layerTypes(hf, ['linear_attention', 'full_attention'], (layer) =>
+    (layer + 1) % every ? 'linear_attention' : 'full_attention',
+  );
+  return types.flatMap((type, layer) => (type === 'linear_attention' ? [layer] : []));
 }
 
 /**

@@ -76,6 +76,21 @@ export function expect(isSupported, variant) {
 const ATTENTION_TYPES = ['full_attention', 'sliding_attention'];
 
 /**
+ * Returns the type of each layer. Throws FORMAT, UNSUPPORTED.
+ * @param {Record<string, any>} hf
+ * @param {readonly string[]} supported
+ * @param {(layer: number) => string} typeOf  used if config.json has no list of layers: returns the type of a layer
+ * @returns {string[]}
+ */
+export function layerTypes(hf, supported, typeOf) {
+  const layers = numbersOf(hf.num_hidden_layers);
+  const types = eachLayer(hf.layer_types, layers.length, 'layer_types') ?? layers.map(typeOf);
+  const unsupported = types.find((type) => !supported.includes(type));
+  expect(unsupported === undefined, `layers of type "${unsupported}"`);
+  return types;
+}
+
+/**
  * Returns for each layer whether it has global attention; null if config.json has no such list.
  * @param {Record<string, any>} hf
  */
