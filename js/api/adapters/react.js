@@ -131,8 +131,8 @@ export function useChat(model, options = {}) {
       const conversation = conversationRef.current;
       if (!conversation || conversation.reply) return;
       const { generate } = latestOptions.current;
-      let lifetime = follow();
-      conversation.reply = lifetime.controller;
+      /** @type {ReturnType<typeof follow> | null} */
+      let lifetime = null;
       const isUnmounted = () => conversation.lifetime.signal.aborted;
       /** @type {Chat | null} */
       let chat = null;
@@ -153,9 +153,9 @@ export function useChat(model, options = {}) {
           setMessages(chat.messages);
         }
       } catch (failure) {
-        if (!isUnmounted() && !lifetime.signal.aborted) setError(/** @type {Error} */ (failure));
+        if (!isUnmounted() && !lifetime?.signal.aborted) setError(/** @type {Error} */ (failure));
       } finally {
-        lifetime.release();
+        lifetime?.release();
         conversation.reply = null;
         if (!isUnmounted()) {
           if (chat) setMessages(chat.messages);
