@@ -29,14 +29,25 @@ before(async () => {
 
 await chromiumFirst((name) => {
   const here = oneSite(name);
-
-  test('a model is loaded once; a conversation continues, stops, and ends with its component', async () => {
+  /** Opens a page with React and `until` in `globalThis.lib`. */
+  const openPage = async () => {
     const page = await here.open();
-    const result = await page.evaluate(async (/** @type {string} */ script) => {
+    await page.evaluate(async (/** @type {string} */ script) => {
       const tag = document.createElement('script');
       tag.textContent = `${script};globalThis.lib = lib;`;
       document.head.append(tag);
-      const { React, dom, useModel, useChat } = /** @type {any} */ (globalThis).lib;
+      const waiting = '/tests/waiting.mjs';
+      const { until } = await import(waiting);
+      const { lib } = /** @type {any} */ (globalThis);
+      Object.assign(globalThis, { lib: { ...lib, until } });
+    }, code);
+    return page;
+  };
+
+  test('a model is loaded once; a conversation continues, stops, and ends with its component', async () => {
+    const page = await openPage();
+    const result = await page.evaluate(async () => {
+      const { React, dom, useModel, useChat, until } = /** @type {any} */ (globalThis).lib;
       const { createWorkerEngine } = await import(new URL('/js/index.js', location.href).href);
       const engine = await createWorkerEngine({ threads: 1 });
       /** What happened, in order. @type {string[]} */
@@ -60,8 +71,6 @@ await chromiumFirst((name) => {
           React.createElement('p', { key: i }, `${role}: ${content}`),
         );
       }
-      const waiting = '/tests/waiting.mjs';
-      const { until } = await import(waiting);
       const box = document.body.appendChild(document.createElement('div'));
       const root = dom.createRoot(box);
       root.render(React.createElement(React.StrictMode, null, React.createElement(Talk)));
@@ -96,7 +105,7 @@ await chromiumFirst((name) => {
       const closed = await model.countTokens([]).catch((/** @type {any} */ error) => error.code);
       await engine.close();
       return { started, events, progressed, shown, text, stopped, code, closed };
-    }, code);
+    });
     assert.deepEqual(result.started, ['load'], 'StrictMode begins one load');
     assert.deepEqual(result.events, ['load', 'close']);
     assert.ok(result.progressed);
@@ -107,17 +116,12 @@ await chromiumFirst((name) => {
   });
 
   test('invalid and unknown options are reported as the error of the conversation', async () => {
-    const page = await here.open();
-    const messages = await page.evaluate(async (/** @type {string} */ script) => {
-      const tag = document.createElement('script');
-      tag.textContent = `${script};globalThis.lib = lib;`;
-      document.head.append(tag);
-      const { React, dom, useChat } = /** @type {any} */ (globalThis).lib;
+    const page = await openPage();
+    const messages = await page.evaluate(async () => {
+      const { React, dom, useChat, until } = /** @type {any} */ (globalThis).lib;
       const { createWorkerEngine } = await import(new URL('/js/index.js', location.href).href);
       const engine = await createWorkerEngine({ threads: 1 });
       const model = await engine.load('/models/chat.bq4', { contextTokens: 256 });
-      const waiting = '/tests/waiting.mjs';
-      const { until } = await import(waiting);
       const reports = [];
       for (const options of [{ generate: 5 }, { generate: [] }, { sytem: 'x' }]) {
         /** @type {any} */
@@ -134,7 +138,7 @@ await chromiumFirst((name) => {
       }
       await engine.close();
       return reports;
-    }, code);
+    });
     assert.deepEqual(messages, [
       'ARGUMENT: generate: expected an options object, found 5',
       'ARGUMENT: generate: expected an options object, found []',
@@ -143,17 +147,12 @@ await chromiumFirst((name) => {
   });
 
   test('a message is shown before its reply begins, and the caller’s own signal ends a reply', async () => {
-    const page = await here.open();
-    const result = await page.evaluate(async (/** @type {string} */ script) => {
-      const tag = document.createElement('script');
-      tag.textContent = `${script};globalThis.lib = lib;`;
-      document.head.append(tag);
-      const { React, dom, useChat } = /** @type {any} */ (globalThis).lib;
+    const page = await openPage();
+    const result = await page.evaluate(async () => {
+      const { React, dom, useChat, until } = /** @type {any} */ (globalThis).lib;
       const { createWorkerEngine } = await import(new URL('/js/index.js', location.href).href);
       const engine = await createWorkerEngine({ threads: 1 });
       const model = await engine.load('/models/chat.bq4', { contextTokens: 256 });
-      const waiting = '/tests/waiting.mjs';
-      const { until } = await import(waiting);
       /** @type {any} */
       let now;
       const caller = new AbortController();
@@ -210,22 +209,17 @@ await chromiumFirst((name) => {
       await engine.close();
       root.unmount();
       return { kept, aborted, code };
-    }, code);
+    });
     assert.deepEqual(result, { kept: 2, aborted: { messages: 2, error: null }, code: 'ARGUMENT' });
   });
 
   test('values that are no models, and loads that return none, are reported with what is expected', async () => {
-    const page = await here.open();
-    const reports = await page.evaluate(async (/** @type {string} */ script) => {
-      const tag = document.createElement('script');
-      tag.textContent = `${script};globalThis.lib = lib;`;
-      document.head.append(tag);
-      const { React, dom, useChat, useModel } = /** @type {any} */ (globalThis).lib;
+    const page = await openPage();
+    const reports = await page.evaluate(async () => {
+      const { React, dom, useChat, useModel, until } = /** @type {any} */ (globalThis).lib;
       /** @type {string[]} */
       const unhandled = [];
       addEventListener('unhandledrejection', ({ reason }) => unhandled.push(String(reason)));
-      const waiting = '/tests/waiting.mjs';
-      const { until } = await import(waiting);
       /** @type {string[]} */
       const reports = [];
       const loads = [() => {}, () => ({ load: () => null, close: () => null })];
@@ -272,7 +266,7 @@ await chromiumFirst((name) => {
         root.unmount();
       }
       return [...reports, ...unhandled];
-    }, code);
+    });
     assert.deepEqual(reports, [
       'ARGUMENT: the result of `load`: expected a model or null, found undefined',
       'ARGUMENT: the result of `load`: expected a model or null, found {}',
@@ -284,12 +278,9 @@ await chromiumFirst((name) => {
   });
 
   test('a failed load is reported, and a load whose component is removed is aborted', async () => {
-    const page = await here.open();
-    const reports = await page.evaluate(async (/** @type {string} */ script) => {
-      const tag = document.createElement('script');
-      tag.textContent = `${script};globalThis.lib = lib;`;
-      document.head.append(tag);
-      const { React, dom, useModel } = /** @type {any} */ (globalThis).lib;
+    const page = await openPage();
+    const reports = await page.evaluate(async () => {
+      const { React, dom, useModel, until } = /** @type {any} */ (globalThis).lib;
       /** @type {any} */
       let now;
       /** @type {AbortSignal[]} */
@@ -306,8 +297,6 @@ await chromiumFirst((name) => {
       }
       const root = dom.createRoot(document.body.appendChild(document.createElement('div')));
       const show = (/** @type {string} */ url) => root.render(React.createElement(Loads, { url }));
-      const waiting = '/tests/waiting.mjs';
-      const { until } = await import(waiting);
       show('slow');
       await until('a load', () => signals.length === 1);
       show('bad');
@@ -315,7 +304,7 @@ await chromiumFirst((name) => {
       const failed = now.error.message;
       root.unmount();
       return { failed, aborted: signals.map((signal) => signal.aborted) };
-    }, code);
+    });
     assert.deepEqual(reports, { failed: 'bad', aborted: [true, true] });
   });
 });

@@ -117,6 +117,24 @@ def convert(name, folder):
     print(f"{name}: {out.stat().st_size} bytes, {kind.__name__}")
 
 
+def add_sizes(out, name, config, padding=0):
+    """Adds the sizes that all models have. `padding`: positions of the table that no token has."""
+    out.add_name(name)
+    out.add_block_count(config["num_hidden_layers"])
+    out.add_context_length(config["max_position_embeddings"] - padding)
+    out.add_embedding_length(config["hidden_size"])
+    out.add_feed_forward_length(config["intermediate_size"])
+    out.add_head_count(config["num_attention_heads"])
+
+
+def finish(out):
+    """Writes a file and closes it."""
+    out.write_header_to_file()
+    out.write_kv_data_to_file()
+    out.write_tensors_to_file()
+    out.close()
+
+
 # The converter knows these names of transformers' as those of a model with an adapter for each task only.
 JINA_V3 = {
     "embeddings.word_embeddings": "token_embd", "embeddings.token_type_embeddings": "token_types", "embeddings.LayerNorm": "token_embd_norm",
@@ -131,12 +149,7 @@ def jina_v3():
     name, folder = "jina-v3", FOLDER / "fixtures" / "jina-v3"
     config = json.loads((folder / "config.json").read_text())
     out = gguf.GGUFWriter(FOLDER / "gguf" / f"{name}.gguf", "jina-bert-v3")
-    out.add_name(name)
-    out.add_block_count(config["num_hidden_layers"])
-    out.add_context_length(config["max_position_embeddings"] - 2)
-    out.add_embedding_length(config["hidden_size"])
-    out.add_feed_forward_length(config["intermediate_size"])
-    out.add_head_count(config["num_attention_heads"])
+    add_sizes(out, name, config, padding=2)
     out.add_layer_norm_eps(config["layer_norm_eps"])
     out.add_rope_freq_base(config["rope_parameters"]["rope_theta"])
     out.add_causal_attention(False)
@@ -148,10 +161,7 @@ def jina_v3():
         if ending == "bias" or "orm" in module:
             value = value.float()
         out.add_tensor(f"{f'blk.{layer}.' if layer else ''}{JINA_V3[module]}.{ending}", value.numpy())
-    out.write_header_to_file()
-    out.write_kv_data_to_file()
-    out.write_tensors_to_file()
-    out.close()
+    finish(out)
 
 
 # No release of the package supports EmbeddingGemma 2. The names are those of llama.cpp's converter of October 2026.
@@ -174,12 +184,7 @@ def embedding_gemma2():
     slides = [kind == "sliding_attention" for kind in config["layer_types"]]
     layer_config = next(iter(config["per_layer_config"].values()))
     rope = config["rope_parameters"]
-    out.add_name(name)
-    out.add_block_count(config["num_hidden_layers"])
-    out.add_context_length(config["max_position_embeddings"])
-    out.add_embedding_length(config["hidden_size"])
-    out.add_feed_forward_length(config["intermediate_size"])
-    out.add_head_count(config["num_attention_heads"])
+    add_sizes(out, name, config)
     out.add_head_count_kv([config["num_key_value_heads"] if slide else layer_config["num_key_value_heads"] for slide in slides])
     out.add_layer_norm_rms_eps(config["rms_norm_eps"])
     out.add_rope_freq_base(rope["full_attention"]["rope_theta"])
@@ -197,10 +202,7 @@ def embedding_gemma2():
     for key, value in load_file(folder / "model.safetensors").items():
         layer, module = re.fullmatch(r"(?:layers\.(\d+)\.)?(.+?)(?:\.weight)?", key).groups()
         out.add_tensor(f"{f'blk.{layer}.' if layer else ''}{EMBEDDING_GEMMA2[module]}.weight", value.numpy())
-    out.write_header_to_file()
-    out.write_kv_data_to_file()
-    out.write_tensors_to_file()
-    out.close()
+    finish(out)
 
 
 LFM3 = {
@@ -219,12 +221,7 @@ def lfm3():
     config = json.loads((folder / "config.json").read_text())
     out = gguf.GGUFWriter(FOLDER / "gguf" / f"{name}.gguf", name)
     kinds, rope, dim = config["layer_types"], config["rope_parameters"], config["head_dim"]
-    out.add_name(name)
-    out.add_block_count(config["num_hidden_layers"])
-    out.add_context_length(config["max_position_embeddings"])
-    out.add_embedding_length(config["hidden_size"])
-    out.add_feed_forward_length(config["intermediate_size"])
-    out.add_head_count(config["num_attention_heads"])
+    add_sizes(out, name, config)
     out.add_head_count_kv([0 if kind == "conv" else config["num_key_value_heads"] for kind in kinds])
     out.add_key_length(dim)
     out.add_value_length(dim)
@@ -242,10 +239,7 @@ def lfm3():
         value = value.squeeze(1) if module == "conv.conv" else value
         exact = value.ndim == 1 or module == "conv.conv"
         out.add_tensor(f"{f'blk.{layer}.' if layer else ''}{LFM3[module]}.weight", (value.float() if exact else value).numpy())
-    out.write_header_to_file()
-    out.write_kv_data_to_file()
-    out.write_tensors_to_file()
-    out.close()
+    finish(out)
 
 
 WRITTEN = {"embedding-gemma2": embedding_gemma2, "jina-v3": jina_v3, "lfm3": lfm3}
