@@ -96,9 +96,9 @@ let notice = null;
 /** Adds a reason to the notice. @param {string} text */
 function report(text) {
   reports.push(text);
-  const others = reports.length - MAX_REPORTS;
-  const rest = others > 0 ? ` ${format.counted(others, 'more file')} could not be attached completely.` : '';
-  notice = showNotice(reports.slice(0, MAX_REPORTS).join(' ') + rest);
+  const count = reports.length - MAX_REPORTS;
+  const summary = count > 0 ? ` ${format.counted(count, 'more file')} could not be attached completely.` : '';
+  notice = showNotice(reports.slice(0, MAX_REPORTS).join(' ') + summary);
 }
 
 /** Removes the notice about files that were chosen before. */

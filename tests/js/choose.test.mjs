@@ -129,7 +129,7 @@ test('options after an empty prompt follow BOS, or are refused without one: neve
   const withBos = await engine.load(fromBytes(await tinyModel()));
   const first = await withBos.choose('', ['the end', 'you']);
   assert.equal(first.promptTokens, 1);
-  await withBos.generate('Something that nobody else reads.', { maxTokens: 2 }).result;
+  await withBos.generate('The text of an earlier call.', { maxTokens: 2 }).result;
   for (const prompt of ['', new Uint32Array([0])]) {
     const { options, promptTokens } = await withBos.choose(prompt, ['the end', 'you']);
     assert.deepEqual({ options, promptTokens }, { options: first.options, promptTokens: 1 });
@@ -147,7 +147,7 @@ test('options after an empty prompt follow BOS, or are refused without one: neve
       await assert.rejects(withoutBos.choose('', options), error);
       await assert.rejects(withoutBos.choose([], options), error);
       await assert.rejects(withBos.choose([], options), error);
-      await withoutBos.generate('Something that nobody else reads.', { maxTokens: 2 }).result;
+      await withoutBos.generate('The text of an earlier call.', { maxTokens: 2 }).result;
     }
   }
   await engine.close();
