@@ -27,6 +27,7 @@ import torch.nn as nn
 import torch.nn.functional as F
 import transformers
 from safetensors.torch import load_file, save_file
+from transformers.pytorch_utils import Conv1D
 
 FOLDER = os.path.dirname(os.path.abspath(__file__))
 VERSIONS = {"python": platform.python_version(), "torch": torch.__version__, "transformers": transformers.__version__, "numpy": np.__version__}
@@ -1362,6 +1363,133 @@ def family(name, spec, seed, changes={}, renamed=None):
     save(name, model, dtype, ids, results, config, {feature: round(by, 3) for feature, by in moved.items()}, encoder, renamed or (lambda state: state))
 
 
+class Jais(nn.Module):
+    """The first Jais, which is in no library: GPT-2 with linear biases of distances and a gated MLP, with the names of published files."""
+
+    def __init__(self, vocab, hidden, heads, inner, layers, embed_scale, logit_scale, scores_by_dim):
+        super().__init__()
+        block = lambda: nn.ModuleDict({
+            "ln_1": nn.LayerNorm(hidden, 1e-5), "ln_2": nn.LayerNorm(hidden, 1e-5), "attn": nn.ModuleDict({"c_attn": Conv1D(3 * hidden, hidden), "c_proj": Conv1D(hidden, hidden)}),
+            "mlp": nn.ModuleDict({"c_fc": Conv1D(inner, hidden), "c_fc2": Conv1D(inner, hidden), "c_proj": Conv1D(hidden, inner)})})
+        self.transformer = nn.ModuleDict({"wte": nn.Embedding(vocab, hidden), "h": nn.ModuleList(block() for _ in range(layers)), "ln_f": nn.LayerNorm(hidden, 1e-5)})
+        self.lm_head = nn.Linear(hidden, vocab, bias=False)
+        self.heads, self.embed_scale, self.logit_scale = heads, embed_scale, logit_scale
+        self.score_scale = (heads / hidden) ** (1.0 if scores_by_dim else 0.5)
+        self.slopes, self.gate = 2.0 ** (-8.0 * torch.arange(1, heads + 1) / heads), F.silu
+
+    def forward(self, ids):
+        n = len(ids)
+        distance = torch.arange(n)[:, None] - torch.arange(n)
+        biases = (-self.slopes[:, None, None] * distance).masked_fill(distance < 0, -math.inf)
+        x = self.transformer["wte"](ids) * self.embed_scale
+        for layer in self.transformer["h"]:
+            q, k, v = (part.view(n, self.heads, -1).transpose(0, 1) for part in layer["attn"]["c_attn"](layer["ln_1"](x)).chunk(3, -1))
+            mix = (q @ k.transpose(1, 2) * self.score_scale + biases).softmax(-1) @ v
+            x = x + layer["attn"]["c_proj"](mix.transpose(0, 1).reshape(n, -1))
+            mlp, normed = layer["mlp"], layer["ln_2"](x)
+            x = x + mlp["c_proj"](mlp["c_fc"](normed) * self.gate(mlp["c_fc2"](normed)))
+        return self.lm_head(self.transformer["ln_f"](x)) * self.logit_scale
+
+
+def check_changes(name, model, changes, results, compute):
+    """Returns how far each change of a copy of the model moves a result."""
+    moved = {}
+    for feature, change in changes.items():
+        changed_model = copy.deepcopy(model)
+        with torch.no_grad():
+            change(changed_model)
+            moved[feature] = (compute(changed_model) - results).abs().max().item()
+        print(f"{name}: without {feature} a result moves by {moved[feature]:.3f}")
+        assert moved[feature] >= 100 * TOLERANCE, f"{name} would not notice a missing {feature}"
+    return {feature: round(by, 3) for feature, by in moved.items()}
+
+
+def jais(name, seed):
+    model = Jais(vocab=64, hidden=32, heads=4, inner=44, layers=2, embed_scale=3.0, logit_scale=0.5, scores_by_dim=True).eval()
+    randomize(model, torch.float32, seed)
+    ids = torch.randint(64, (20,), generator=torch.Generator().manual_seed(seed + 1))
+    with torch.no_grad():
+        for key, p in model.named_parameters():
+            if key.endswith("c_attn.weight"):
+                p.mul_(2)
+        results = model(ids)
+    moved = check_changes(name, model, {
+        "distances": lambda model: setattr(model, "slopes", model.slopes * 0), "one slope for each head": lambda model: setattr(model, "slopes", model.slopes.flip(0)),
+        "scale of scores": lambda model: setattr(model, "score_scale", 8**-0.5), "scale of the embedding": lambda model: setattr(model, "embed_scale", 1.0),
+        "scale of logits": lambda model: setattr(model, "logit_scale", 1.0), "SiLU of the gate": lambda model: setattr(model, "gate", torch.sigmoid),
+        "bias of qkv": zero_weights("c_attn.bias"), "bias of the gate": zero_weights("c_fc2.bias"), "bias of norms": zero_weights("ln_1.bias")}, results, lambda model: model(ids))
+    config = {"architectures": ["JAISLMHeadModel"], "model_type": "jais", "vocab_size": 64, "n_embd": 32, "n_head": 4, "n_layer": 2, "n_inner": 44, "n_positions": 64,
+              "activation_function": "swiglu", "position_embedding_type": "alibi", "layer_norm_epsilon": 1e-5, "scale_attn_weights": True, "embeddings_scale": 3.0,
+              "width_scale": 0.5, "scale_qk_dot_by_d": True, "alibi_scaling": None, "tie_word_embeddings": False, "bos_token_id": 1, "eos_token_id": 2}
+    save(name, model, torch.float32, ids, results, config, moved)
+
+
+def backward_rotation(model):
+    model.model.rotary_emb.inv_freq.neg_()
+
+
+def unnormed_embedding(model):
+    """nanochat without its first norm, which is the same module as the last."""
+    calls, weigh = [], model.model.norm.forward
+
+    def forward(x):
+        calls.append(x)
+        return x if len(calls) == 1 else weigh(x)
+    model.model.norm.forward = forward
+
+
+QKV_BIASES = {f"bias of {which}": zero_weights(f"{which}_proj.bias") for which in "qkv"}
+FAMILIES |= {
+    "helium": ("Helium", torch.bfloat16, 20, SMALL | dict(head_dim=8), SMALL_KEYS, {"norm.weight": (2.0, 0)},
+               {"neighbours as pairs": half_pairs(8), "positions": rope("linear", factor=1000.0)}),
+    "vaultgemma": ("VaultGemma", torch.bfloat16, 24, SMALL | dict(
+        num_hidden_layers=4, hidden_size=24, head_dim=12, intermediate_size=32, tie_word_embeddings=True, sliding_window=5, query_pre_attn_scalar=20, attn_logit_softcapping=5.0,
+        final_logit_softcapping=9.0), SMALL_KEYS | {"query_pre_attn_scalar", "hidden_activation", "attn_logit_softcapping", "final_logit_softcapping"}, {"norm.weight": (1, -1)},
+        {"window": {"sliding_window": 64}, "softcap of scores": {"attn_logit_softcapping": None}, "softcap of logits": {"final_logit_softcapping": None},
+         "query_pre_attn_scalar": {"query_pre_attn_scalar": 12}, "norm before the MLP": same_norms("pre_feedforward_layernorm"), "scale of the embedding": unscaled_embedding,
+         "1 + w": weights_without_one}),
+    "nanochat": ("NanoChat", torch.bfloat16, 20, SMALL | dict(final_logit_softcapping=6.0), SMALL_KEYS | {"final_logit_softcapping"}, {"q_proj.weight": (2.0, 0)},
+                 {"the square": with_attributes("mlp", activation_fn=nn.ReLU()), "squared ReLU": with_attributes("mlp", activation_fn=nn.SiLU()), "direction of rotation": backward_rotation, "norm of the embedding": unnormed_embedding, "softcap of logits": {"final_logit_softcapping": None},
+                  "norm of q": same_norms("q_norm"), "norm of k": same_norms("k_norm"), "norm before attention": same_norms("input_layernorm"),
+                  "norm before the MLP": same_norms("post_attention_layernorm")}),
+    "jais2": ("Jais2", torch.float16, 20, SMALL, SMALL_KEYS | {"layer_norm_eps"}, {},
+              {**SQUARES, **QKV_BIASES, "bias of o": zero_weights("o_proj.bias"), "bias of the MLP": zero_weights("down_proj.bias"), "bias of norms": zero_weights("layernorm.bias"),
+               "positions": rope("linear", factor=1000.0)}),
+    "seed_oss": ("SeedOss", torch.float16, 20, TINY | dict(head_dim=8, attention_out_bias=True), SMALL_KEYS | {"attention_out_bias"}, {"norm.weight": (2.0, 0)},
+                 {**QKV_BIASES, "bias of o": zero_weights("o_proj.bias"), "norm before the MLP": same_norms("post_attention_layernorm"),
+                  "positions": rope("linear", factor=1000.0)}),
+}
+
+
+ENCODERS |= {
+    "llama-bidirec": ("EuroBert", torch.bfloat16, 24, TINY | LLAMA3 | dict(pad_token_id=0), SMALL_KEYS | {"pad_token_id"}, {"norm.weight": (2.0, 0)},
+                      {"sight of later tokens": without_later_texts, "scaling of angles": PLAIN_ROPE}),
+}
+RENAMED |= {"llama-bidirec": (dict(architectures=["LlamaBidirectionalModel"], model_type="llama_bidirec", pooling="avg", temperature=0.02), lambda state: state)}
+
+
+def qwen_names(state):
+    """Renames weights like the first Qwen: q, k and v after each other in one tensor."""
+    out = {}
+    for name, value in state.items():
+        if ".k_proj." in name or ".v_proj." in name:
+            continue
+        if ".q_proj." in name:
+            value = torch.cat([state[name.replace("q_proj", part)] for part in ("q_proj", "k_proj", "v_proj")])
+        out[name] = value
+    return by_names((r"^model\.", "transformer."), ("embed_tokens", "wte"), (r"layers\.", "h."), ("input_layernorm", "ln_1"), ("post_attention_layernorm", "ln_2"),
+                    (r"self_attn\.q_proj", "attn.c_attn"), (r"self_attn\.o_proj", "attn.c_proj"), ("gate_proj", "w2"), ("up_proj", "w1"), ("down_proj", "c_proj"),
+                    (r"transformer\.norm", "transformer.ln_f"))(out)
+
+
+LENT |= {
+    "qwen": (("Qwen2", torch.bfloat16, 20, TINY | dict(num_key_value_heads=4), SMALL_KEYS, {"norm.weight": (2.0, 0)}, {**QKV_BIASES, "positions": rope("linear", factor=1000.0)}),
+             {"architectures": ["QWenLMHeadModel"], "model_type": "qwen", "kv_channels": 6, "intermediate_size": 48, "layer_norm_epsilon": 1e-6, "rms_norm_eps": None,
+              "seq_length": 32, "rotary_emb_base": 10000, "rotary_pct": 1.0, "rope_parameters": None, "no_bias": True, "use_dynamic_ntk": True, "use_logn_attn": True,
+              "num_key_value_heads": None, "hidden_act": None, "layer_types": None}, qwen_names),
+}
+
+
 def short_side(name, positions):
     """Writes the results of an existing checkpoint with longrope for a text within the original context, which uses the short factors."""
     folder = f"{FOLDER}/fixtures/{name}"
@@ -1392,6 +1520,8 @@ if __name__ == "__main__":
     for seed, name in enumerate(("nomic-moe", "nomic-moe-unbiased")):
         if len(sys.argv) == 1 or name in sys.argv[1:]:
             nomic_moe(name, 150300 + 100 * seed, name == "nomic-moe")
+    if len(sys.argv) == 1 or "jais" in sys.argv[1:]:
+        jais("jais", 150500)
     if len(sys.argv) == 1 or "bitnet" in sys.argv[1:]:
         bitnet("bitnet", 150200)
     for first, group in ((1, {**LLAMAS, **BULLETS, **FAMILIES}), (1001, ENCODERS), (1101, ROUTED), (1201, LISTED), (1301, LENT), (1401, RECURRENT)):

@@ -28,7 +28,7 @@ LEFT_OUT = {
     "gemma3-listed", "qwen2-listed", "smollm3-listed",  # GGUF has no lists of layers
     "qwen2moe-dense", "qwen3moe-dense",  # GGUF has no layers of two kinds
     "bullet", "bullet-tied",  # in no library
-    "codegen", "gptj",  # GGUF has no such architectures
+    "codegen", "gptj", "helium", "nanochat", "vaultgemma",  # GGUF has no such architectures
     "falcon-h1-normed",  # GGUF lacks the order of norm and gate
     "falcon-rw",  # GGUF lacks ALiBi
     "granite-hybrid-rope",  # GGUF lacks the kind of positions

@@ -29,6 +29,7 @@ const NAMES = [
   'jina-bert-v2',
   'jina-v3',
   'eurobert',
+  'llama-bidirec',
   'nomic-moe',
   'nomic-moe-unbiased',
 ];

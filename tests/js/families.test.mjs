@@ -241,6 +241,20 @@ const OLDER = [
   ['nemotron', { rope_parameters: undefined, rope_theta: 10000, partial_rotary_factor: undefined }],
   ['gptj', { n_inner: null, activation_function: undefined }],
   ['jina-v3', { rope_parameters: undefined }],
+  ['helium', { rope_parameters: undefined }],
+  ['helium', { rope_parameters: undefined, rope_theta: 100000, rope_scaling: null }],
+  [
+    'jais',
+    {
+      embeddings_scale: undefined,
+      mup_embeddings_scale: 3,
+      width_scale: undefined,
+      mup_output_alpha: 2,
+      mup_width_scale: 0.25,
+      scale_qk_dot_by_d: undefined,
+      mup_scale_qk_dot_by_d: true,
+    },
+  ],
   [
     'lfm3',
     {
@@ -346,6 +360,10 @@ const REFUSED = [
   ['qwen35', { hidden_act: 'gelu' }, /Qwen3.5 with the activation "gelu"/],
   ['granite-hybrid', { hidden_act: 'gelu' }, /Mamba-2 with the activation "gelu"/],
   ['falcon-h1', { hidden_act: 'relu' }, /Mamba-2 with the activation "relu"/],
+  ['jais', { activation_function: 'gelu_new' }, /Jais with the activation "gelu_new"/],
+  ['jais', { position_embedding_type: 'learned' }, /Jais with positions of type "learned"/],
+  ['jais', { alibi_scaling: { type: 'linear', factor: 2 } }, /Jais with alibi_scaling/],
+  ['llama-bidirec', { pooling: 'weighted' }, /llama_bidirec with pooling "weighted"/],
   ['lfm3', { rope_scaling: {}, rope_parameters: { rope_theta: 100 } }, /rope_parameters is .*for each kind of layer/],
   ['lfm3', { sliding_window: null }, /sliding_attention without a sliding_window/],
   ['lfm3', { layer_types: Array(8).fill('linear_attention') }, /layers of type "linear_attention"/],
@@ -410,6 +428,13 @@ const LISTED = [
   ['cohere2', { sliding_window: null }, { window: undefined, unrotated_every: 1 }],
   ['ministral3', {}, { window: undefined }],
   ['ministral3', { sliding_window: 5 }, { window: 5, global_every: 0 }],
+  ['mistral', { model_type: 'ministral', layer_types: ['sliding_attention', 'full_attention'] }, { global_every: 2 }],
+  // Beyond this number of positions the first Qwen scales scores and positions by the length of the text.
+  ['qwen', {}, { context: 32, ffn: 24, head_dim: 6 }],
+  ['llama-biases', { model_type: 'PanguEmbedded' }, { arch: 'llama', rope_pairs: 'half' }],
+  ['jais', { scale_qk_dot_by_d: false }, { attn_scale: undefined, embed_scale: 3, logit_scale: 0.5 }],
+  ['jais', { scale_qk_dot_by_d: false, scale_attn_weights: false }, { attn_scale: 1 }],
+  ['llama-bidirec', { pooling: 'last' }, { pooling: 'last', normalize: true, bidirectional: true }],
   ['lfm3', {}, { window: 6, global_layers: [0, 1, 2, 3, 5, 6, 7], conv_layers: [0, 1, 3, 5, 7], local_theta: 100 }],
   [
     'lfm3',

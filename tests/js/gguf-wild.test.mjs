@@ -443,6 +443,52 @@ test('the language part of vision models is computed; EXAONE is Qwen 2 without b
   );
 });
 
+test('openPangu-Embedded is Qwen 2 with a bias of the output of attention', async () => {
+  const family = { ...FAMILIES['Qwen 2.5'], layer: { ...DENSE, ...BIASES, 'attn_output.bias': [HIDDEN] } };
+  const tensors = tensorsOf(family);
+  assert.deepEqual(
+    await logitsOf(gguf(metadataOf(family, 'pangu-embedded'), tensors)),
+    await logitsOf(gguf(metadataOf(family), tensors)),
+  );
+});
+
+/**
+ * Returns q, k and their norms with the rows in another order: pair i of a head is (2i, 2i + 1) in place of
+ * (i, i + half).
+ * @param {Tensor} tensor @returns {Tensor}
+ */
+function withAdjacentPairs(tensor) {
+  if (!/attn_[qk](_norm)?\.weight$/.test(tensor.name)) return tensor;
+  const [rows] = tensor.dims;
+  const size = tensor.bytes.length / rows;
+  const half = DIM / 2;
+  const bytes = Uint8Array.from({ length: tensor.bytes.length }, (_, at) => {
+    const [row, rest] = [Math.floor(at / size), at % size];
+    const [head, within] = [row - (row % DIM), row % DIM];
+    return tensor.bytes[(head + (within % 2) * half + Math.floor(within / 2)) * size + rest];
+  });
+  return { ...tensor, bytes };
+}
+
+test('Maincoder is Hunyuan with adjacent rotary pairs', async () => {
+  const family = { arch: 'hunyuan-dense', more: LENGTHS, tokenizer: QWEN, layer: { ...DENSE, ...HEAD_NORMS } };
+  const tensors = tensorsOf(family, 'q8_0');
+  /** With activations of 16 bits, since those of 8 bits round small differences up. @param {string} arch @param {Tensor[]} of */
+  const logits = async (arch, of) => {
+    const model = await openLogits(fromBytes(gguf(metadataOf(family, arch), of)), { activations: 'i16' });
+    const values = model.start(PROMPT).slice();
+    model.close();
+    return values;
+  };
+  const expected = await logits('hunyuan-dense', tensors);
+  /** @param {Tensor[]} of */
+  const differenceOf = async (of) =>
+    Math.max(...(await logits('maincoder', of)).map((x, i) => Math.abs(x - expected[i])));
+  const difference = await differenceOf(tensors.map(withAdjacentPairs));
+  assert.ok(difference < 1e-3, `${difference}`);
+  assert.ok((await differenceOf(tensors)) > 0.1);
+});
+
 test('Granite with experts and without its factors is Mixtral', async () => {
   const family = FAMILIES['Granite MoE'];
   const tensors = tensorsOf(family);
@@ -762,7 +808,16 @@ const REFUSED = [
   [['llama3', 'qwen2', 'mamba2', 'bert'], 'attention.output_scale', FACTOR],
   [['llama3', 'qwen3', 'gemma4', 'gpt2', 'granite', 'lfm2', 'lfm3', 'qwen35'], 'attention.causal', but(1)],
   [
-    ['bert', 'modern-bert', 'gemma-embedding', 'embedding-gemma2', 'jina-bert-v2', 'jina-v3', 'eurobert'],
+    [
+      'bert',
+      'modern-bert',
+      'gemma-embedding',
+      'embedding-gemma2',
+      'jina-bert-v2',
+      'jina-v3',
+      'eurobert',
+      'llama-bidirec',
+    ],
     'attention.causal',
     but(0),
   ],

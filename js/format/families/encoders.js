@@ -1,10 +1,11 @@
 /** Encoders whose layers differ from BERT's: ModernBERT, EuroBERT, MPNet, versions 2 and 3 of Jina's embedding models. */
+import { shown } from '../../shared/quote-value.js';
 import { flattened, pick, range } from '../bq4/tensor-views.js';
 import { bert, ENCODER, ggufEncoder, PADDING_ROWS, roberta } from './bert.js';
 import { GGUF_ATTENTION, ggufLayerNorm, ggufRms, ggufRotaryLayerNorm } from './gguf.js';
 import { GGUF_LABELS, denseLabels, ggufLabels } from './labels.js';
 import { bothSides, eachLayer, numbersOf, someLayers } from './layers.js';
-import { llama } from './llama.js';
+import { llama, llamaGguf } from './llama.js';
 import { ropeOf } from './rope.js';
 import { activationOf, expect, QKV, splitInto } from './shared.js';
 
@@ -243,6 +244,9 @@ export const jinaV3 = {
 /** Keys of EuroBERT's configuration that differ from LLaMA's. */
 const EURO = { bidirectional: true, no_head: true, tied: false };
 
+/** @type {import('./gguf.js').GgufRow} */
+const euroGguf = { config: (facts) => ({ ...ggufRms(facts), ...EURO }) };
+
 /** EuroBERT, also as version 5 of Jina's small embedding model: LLaMA as an encoder. @type {Family} */
 export const eurobert = {
   ...llama,
@@ -250,5 +254,18 @@ export const eurobert = {
   labels: undefined,
   unread: /\.rotary_emb\.inv_freq$|^(lm_head|dense|classifier)\./,
   config: (hf) => ({ ...llama.config({ rms_norm_eps: 1e-5, ...hf }), ...EURO }),
-  gguf: { eurobert: { config: (facts) => ({ ...ggufRms(facts), ...EURO }) } },
+  gguf: { eurobert: euroGguf, 'llama-embed': { ...euroGguf, ropePairs: 'adjacent', unread: llamaGguf.unread } },
+};
+
+/** The configuration's names of pooling by those of config.json. @type {Record<string, string>} */
+const POOLING = { avg: 'mean', cls: 'cls', last: 'last' };
+
+/** NVIDIA's embedding models: LLaMA as an encoder. @type {Family} */
+export const llamaBidirectional = {
+  ...eurobert,
+  config: (hf) => {
+    const { pooling = 'avg' } = hf;
+    expect(Object.hasOwn(POOLING, pooling), `llama_bidirec with pooling ${shown(pooling)}`);
+    return { ...llama.config(hf), ...EURO, pooling: POOLING[pooling], normalize: true };
+  },
 };

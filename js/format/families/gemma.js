@@ -111,6 +111,15 @@ export const gemma2 = {
   },
 };
 
+/** VaultGemma: Gemma 2 without the norms after attention and MLP. @type {Family} */
+export const vaultgemma = {
+  ...gemma2,
+  arch: 'other',
+  modules: { ...LLAMA_MODULES, pre_feedforward_layernorm: 'ln2' },
+  config: (hf) => ({ ...gemma2.config(hf), norm_place: 'before' }),
+  gguf: {},
+};
+
 /** Layers with a window have their own rotary base, and their positions are not scaled. @type {Family} */
 export const gemma3 = {
   ...gemma2,

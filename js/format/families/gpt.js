@@ -13,7 +13,7 @@ import { expect, gptOf, headRows, QKV, sizesOf, splitInto, windowOf } from './sh
  * @param {string} name  canonical name
  * @returns {Split}
  */
-const transposed = (name) => (tensor) => [
+export const transposed = (name) => (tensor) => [
   [name, tensor.dims.length === 1 ? tensor : columns(tensor, 0, tensor.dims[1])],
 ];
 

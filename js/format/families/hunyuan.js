@@ -1,4 +1,6 @@
-/** Hunyuan's dense models, also those for translation: heads of q and k are normed after they are rotated. */
+/**
+ * Hunyuan's dense models, also those for translation, and Maincoder: heads of q and k are normed after they are rotated.
+ */
 import { BqError } from '../../shared/errors.js';
 import { shown } from '../../shared/quote-value.js';
 import { GGUF_HEAD_NORMS, GGUF_MODULES, ggufRms } from './gguf.js';
@@ -20,6 +22,12 @@ function scaledTheta({ rope_parameters, rope_scaling }, theta, dim) {
   return theta * alpha ** (dim / (dim - 2));
 }
 
+/** @type {import('./gguf.js').GgufRow} */
+const hunyuanGguf = {
+  modules: () => ({ ...GGUF_MODULES, ...GGUF_HEAD_NORMS }),
+  config: (facts) => ({ ...ggufRms(facts), qk_norm: 'rotated' }),
+};
+
 /** @type {Family} */
 export const hunyuan = {
   ...llama,
@@ -36,9 +44,7 @@ export const hunyuan = {
   },
   gguf: {
     // The base of rotary positions is the scaled one.
-    'hunyuan-dense': {
-      modules: () => ({ ...GGUF_MODULES, ...GGUF_HEAD_NORMS }),
-      config: (facts) => ({ ...ggufRms(facts), qk_norm: 'rotated' }),
-    },
+    'hunyuan-dense': hunyuanGguf,
+    maincoder: { ...hunyuanGguf, ropePairs: 'adjacent' },
   },
 };

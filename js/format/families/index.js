@@ -10,10 +10,10 @@ import { bloom, falcon, mpt } from './alibi.js';
 import { bitnet } from './bitnet.js';
 import { bert, distilbert, nomicBert, roberta } from './bert.js';
 import { cohere, cohere2 } from './cohere.js';
-import { eurobert, jinaBert, jinaV3, modernbert, mpnet } from './encoders.js';
+import { eurobert, jinaBert, jinaV3, llamaBidirectional, modernbert, mpnet } from './encoders.js';
 import { granitemoe, mixtral, qwen2moe, qwen3moe } from './experts.js';
 import { embeddingGemma2 } from './embedding-gemma2.js';
-import { gemma, gemma2, gemma3 } from './gemma.js';
+import { gemma, gemma2, gemma3, vaultgemma } from './gemma.js';
 import { gemma4 } from './gemma4.js';
 import { GGUF_MODULES, GGUF_OUTER } from './gguf.js';
 import { glm, glm4 } from './glm.js';
@@ -25,6 +25,7 @@ import {
   exaone,
   exaone4,
   granite,
+  helium,
   internlm2,
   llama,
   minicpm,
@@ -32,14 +33,18 @@ import {
   mistral,
   olmo2,
   olmo3,
+  qwen,
   qwen2,
   qwen3,
+  seedOss,
   smollm3,
 } from './llama.js';
+import { jais } from './jais.js';
 import { lfm2, lfm2moe } from './lfm2.js';
 import { lfm3 } from './lfm3.js';
 import { falconH1, graniteHybrid, mamba2 } from './mamba2.js';
-import { nemotron } from './nemotron.js';
+import { nanochat } from './nanochat.js';
+import { jais2, nemotron } from './nemotron.js';
 import { olmo, olmoe } from './olmo.js';
 import { qwen35 } from './qwen35.js';
 import { phi, phi3, stablelm } from './phi.js';
@@ -51,9 +56,12 @@ import { phi, phi3, stablelm } from './phi.js';
 export const FAMILIES = {
   llama,
   mistral,
+  ministral: mistral,
   arcee,
   smollm3,
   bitnet,
+  PanguEmbedded: llama,
+  qwen,
   qwen2,
   qwen3,
   granite,
@@ -67,6 +75,7 @@ export const FAMILIES = {
   ernie4_5: ernie,
   exaone,
   exaone4,
+  helium,
   hunyuan_v1_dense: hunyuan,
   internlm2,
   lfm2,
@@ -81,8 +90,10 @@ export const FAMILIES = {
   qwen2_5_vl: qwen2,
   qwen2_5_vl_text: qwen2,
   qwen3_vl_text: qwen3,
+  seed_oss: seedOss,
   gemma,
   gemma2,
+  vaultgemma,
   gemma3_text: gemma3,
   gemma4_text: gemma4,
   embedding_gemma2_text: embeddingGemma2,
@@ -99,7 +110,10 @@ export const FAMILIES = {
   glm4,
   cohere,
   cohere2,
+  nanochat,
   nemotron,
+  jais,
+  jais2,
   falcon,
   falcon_h1: falconH1,
   bloom,
@@ -115,6 +129,7 @@ export const FAMILIES = {
   jina_bert: jinaBert,
   jina_embeddings_v3: jinaV3,
   eurobert,
+  llama_bidirec: llamaBidirectional,
   mixtral,
   qwen2_moe: qwen2moe,
   qwen3_moe: qwen3moe,

@@ -16,11 +16,13 @@ import { GGUF_LABELS, ggufLastTokenLabels, lastTokenLabels } from './labels.js';
 import {
   LLAMA_MODULES,
   LLAMA_NAMES,
+  QKV,
   activationOf,
   expect,
   listedWindow,
   sizesOf,
   splitByGroups,
+  splitInto,
   windowOf,
 } from './shared.js';
 
@@ -32,7 +34,7 @@ import {
  * experts are Mixtral.
  * @type {GgufRow}
  */
-const llamaGguf = {
+export const llamaGguf = {
   ropePairs: 'adjacent',
   modules: (facts) => (hasExperts(facts) ? GGUF_EXPERT_MODULES : GGUF_MODULES),
   unread: /\.(rope_freqs|attn_rot_embd)\.weight$/,
@@ -112,7 +114,51 @@ export const qwen2 = {
   arch: 'qwen2',
   unread: /\.rotary_emb\.inv_freq$|^visual\./,
   config: (hf) => ({ ...llama.config(hf), ...qwenWindow(hf) }),
-  gguf: { qwen2: { config: ggufRms }, qwen2vl: { config: ggufRms } },
+  // The converter stores openPangu-Embedded, which is LLaMA with biases, in the same form.
+  gguf: { qwen2: { config: ggufRms }, qwen2vl: { config: ggufRms }, 'pangu-embedded': { config: ggufRms } },
+};
+
+/**
+ * The first Qwen: q, k and v in one tensor with biases. Beyond the context of pretraining, scores and the base of rotary
+ * positions change with the length of the text. The engine does not support that, so the context is limited to that of
+ * pretraining.
+ * @type {Family}
+ */
+export const qwen = {
+  arch: 'qwen2',
+  prefix: 'transformer.',
+  layers: 'h.',
+  outer: { wte: 'wte', ln_f: 'ln_f', lm_head: 'lm_head' },
+  modules: {
+    ln_1: 'ln1',
+    'attn.c_attn': splitInto(QKV, ({ heads, head_dim: dim }) => QKV.map(() => heads * dim)),
+    'attn.c_proj': 'attn.o',
+    ln_2: 'ln2',
+    'mlp.w1': 'mlp.up',
+    'mlp.w2': 'mlp.gate',
+    'mlp.c_proj': 'mlp.down',
+  },
+  unread: /\.inv_freq$/,
+  config: (hf) =>
+    llama.config({
+      ...hf,
+      head_dim: hf.kv_channels ?? 128,
+      // The key is the number of rows of both w1 and w2.
+      intermediate_size: hf.intermediate_size / 2,
+      max_position_embeddings: hf.seq_length ?? 2048,
+      rms_norm_eps: hf.layer_norm_epsilon,
+      hidden_act: 'silu',
+    }),
+  gguf: {
+    qwen: {
+      config: (facts) => {
+        // Converters have used either key for the epsilon of the RMS norms.
+        const key = 'attention.layer_norm_rms_epsilon';
+        const eps = facts.get(key, 0) || facts.get('attention.layer_norm_epsilon');
+        return ggufRms({ ...facts, get: (name, ...otherwise) => (name === key ? eps : facts.get(name, ...otherwise)) });
+      },
+    },
+  },
 };
 
 /** @type {GgufRow} */
@@ -248,6 +294,30 @@ export const ernie = {
   defaults: { tie_word_embeddings: true, head_dim: 128, rope_theta: 500000 },
   config: (hf) => ({ ...llama.config(hf), rope_pairs: 'adjacent' }),
   gguf: { ernie4_5: { ...llamaGguf, arch: 'llama' } },
+};
+
+/** Kyutai's Helium. Rotary pairs are adjacent also in Hugging Face's files. @type {Family} */
+export const helium = {
+  ...llama,
+  arch: 'other',
+  labels: undefined,
+  defaults: { head_dim: 128, rms_norm_eps: 1e-8, rope_theta: 100000 },
+  config: ernie.config,
+  gguf: {},
+};
+
+/** Seed-OSS: LLaMA with biases of q, k and v. @type {Family} */
+export const seedOss = {
+  ...llama,
+  arch: 'other',
+  labels: undefined,
+  defaults: { head_dim: 128 },
+  gguf: {
+    seed_oss: {
+      modules: () => ({ ...GGUF_MODULES, post_attention_norm: 'ln2' }),
+      config: ggufRms,
+    },
+  },
 };
 
 /** LLaMA with other names of tensors. In GGUF files it is computed as Qwen 2 without biases. @type {Family} */

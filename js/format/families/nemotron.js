@@ -1,11 +1,11 @@
-/** Nemotron and Minitron: layer norms of 1 + w, squared ReLUs in an MLP without gates, heads rotated in part. */
+/** Nemotron, Minitron and Jais 2: layer norms, squared ReLUs in an MLP without gates. */
 import { plusOne } from '../bq4/tensor-views.js';
 import { ggufRotaryLayerNorm } from './gguf.js';
 import { LLAMA_MODULES, LLAMA_NAMES, activationOf, sizesOf } from './shared.js';
 
 /** @typedef {import('./shared.js').Family} Family */
 
-/** @type {Family} */
+/** Nemotron and Minitron: norms of 1 + w, heads rotated in part. @type {Family} */
 export const nemotron = {
   ...LLAMA_NAMES,
   arch: 'other',
@@ -23,4 +23,20 @@ export const nemotron = {
   }),
   // Norm weights in GGUF files already are 1 + w.
   gguf: { nemotron: { config: (facts) => ggufRotaryLayerNorm(facts, 'relu2') } },
+};
+
+/** @type {Family} */
+export const jais2 = {
+  ...LLAMA_NAMES,
+  arch: 'other',
+  modules: LLAMA_MODULES,
+  config: (hf) => ({
+    ...sizesOf(hf),
+    norm: 'layer',
+    norm_eps: hf.layer_norm_eps ?? 1e-5,
+    activation: activationOf(hf.hidden_act ?? 'relu2'),
+    gated: false,
+    tied: hf.tie_word_embeddings ?? false,
+  }),
+  gguf: { jais2: { config: (facts) => ggufRotaryLayerNorm(facts, 'relu2') } },
 };

@@ -8,10 +8,9 @@ import {
   ggufRms,
   ggufRotaryLayerNorm,
 } from './gguf.js';
-import { numbersOf } from './layers.js';
 import { llama } from './llama.js';
 import { ropeTables } from './rope.js';
-import { LLAMA_MODULES } from './shared.js';
+import { LLAMA_MODULES, normTables } from './shared.js';
 
 /** @typedef {import('./shared.js').Family} Family */
 
@@ -19,12 +18,6 @@ const EPSILON = 1e-5;
 
 /** Returns the keys of a model that limits q, k and v. @param {number | null | undefined} limit */
 const clipOf = (limit) => (limit ? { qkv_clip: limit } : {});
-
-/** Returns weights of 1 for all norms, since a .bq4 file has weights. @param {Record<string, any>} config */
-function normTables({ layers, hidden }) {
-  const names = [...numbersOf(layers).flatMap((i) => [`h.${i}.ln1.weight`, `h.${i}.ln2.weight`]), 'ln_f.weight'];
-  return Object.fromEntries(names.map((name) => [name, new Float32Array(hidden).fill(1)]));
-}
 
 /** @type {Family} */
 export const olmo = {

@@ -194,6 +194,15 @@ export const splitInto = (names, sizes) => (tensor, config) => {
   return sizes(config).map((size, i) => [names[i], pick(tensor, range((from += size) - size, size))]);
 };
 
+/**
+ * Returns weights of 1 for the norms of a model whose norms have no weights, since a .bq4 file has weights.
+ * @param {Record<string, any>} config
+ */
+export function normTables({ layers, hidden }) {
+  const names = [...numbersOf(layers).flatMap((i) => [`h.${i}.ln1.weight`, `h.${i}.ln2.weight`]), 'ln_f.weight'];
+  return Object.fromEntries(names.map((name) => [name, new Float32Array(hidden).fill(1)]));
+}
+
 export const LLAMA_MODULES = {
   input_layernorm: 'ln1',
   post_attention_layernorm: 'ln2',
