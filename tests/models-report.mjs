@@ -44,3 +44,11 @@ export function modelRows(table, name, rows) {
   mkdirSync(folder, { recursive: true });
   writeFileSync(`${folder}${table}.${name}.json`, `${JSON.stringify({ table, rows }, null, 1)}\n`);
 }
+
+/**
+ * Returns the program that computed the logits of a fixture: some models are in no library, and are written out in PyTorch
+ * (tests/golden/make_fixtures.py).
+ * @param {string} fixture @param {{ torch: string, transformers: string }} versions
+ */
+export const referenceOf = (fixture, { torch, transformers }) =>
+  /^(bullet|custom-|(jais|spark)$)/.test(fixture) ? `PyTorch ${torch}` : `transformers ${transformers}`;

@@ -18,8 +18,9 @@ bq_kv_store_fn bq_scalar_kv_store_f32, bq_scalar_kv_store_f16, bq_scalar_kv_stor
  * slopes and the biases, and sets the scores of positions before bq_row_from to -infinity. `scores`
  * must have space up to a multiple of 4 floats. */
 void bq_simd128_adjust_scores(const bq_attend_job *job, size_t row, float *scores);
-/* x[i] = exp(x[i] - max), and 0 from n up to the next multiple of BQ_KV_SCALED. Returns the sum. */
-float bq_simd128_exponentials(float *x, size_t n);
+/* x[i] = exp(x[i] - max), and 0 from n up to the next multiple of BQ_KV_SCALED. Returns the sum,
+ * which includes exp(sink - max). */
+float bq_simd128_exponentials(float *x, size_t n, float sink);
 bq_attend_fn bq_simd128_attend_f32, bq_simd128_attend_f16, bq_simd128_attend_i8,
     bq_simd128_attend_i4, bq_simd128_attend_i2;
 bq_kv_store_fn bq_simd128_kv_store_f16, bq_simd128_kv_store_i8;

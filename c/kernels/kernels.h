@@ -136,6 +136,8 @@ typedef struct bq_attend_job {
                     0: causal attention */
   float softcap; /* scores are squashed to -softcap...softcap by tanh; 0: no softcap */
   const float *slopes; /* [heads], ALiBi: slope per position of distance; NULL: no ALiBi */
+  const float *sinks;  /* [heads]: a score of each head that adds to the sum of exponentials, but to
+                          which no position belongs; NULL: none */
   const float *biases; /* [buckets][bias_stride], of which [heads] are read; NULL: no biases */
   size_t bias_stride;
   const uint8_t *bias_buckets; /* [2 * BQ_BIAS_FAR + 1]: the bucket of each distance j - p, from
@@ -189,6 +191,7 @@ typedef struct bq_kernels {
    *   slopes:  s[j] = s[j] + slopes[head] * (float)-|j - p|
    *   biases:  s[j] = s[j] + biases[bias_buckets[j - p]][head]
    *   e[j] = exp(s[j] - max(s)); the lane of j in their sum is j mod 4
+   *   sinks:   max(s) includes the sink; lane 0 of the sum begins with exp(sink - max(s))
    *   f32, f16: w[j] = e[j] * (1 / sum(e));
    *     y[d] = sum over j, rising, of w[j] * v[j][d]          (one accumulator per d, from 0)
    *   i8: the query is quantized as activations are, in blocks of 32 along head_dim. The weights

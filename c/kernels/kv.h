@@ -21,6 +21,7 @@
 
 #include <string.h>
 
+#include "core/half.h"
 #include "kernels/kernels.h"
 
 enum {
@@ -147,6 +148,10 @@ static inline float bq_row_bias(const bq_attend_job *job, size_t row, size_t j) 
   const size_t p = bq_row_position(job, row), far = BQ_BIAS_FAR;
   const size_t at = j + far < p ? 0 : j > p + far ? 2 * far : j + far - p;
   return job->biases[job->bias_buckets[at] * job->bias_stride + row % job->heads];
+}
+/* The sink of a row; -infinity without sinks. */
+static inline float bq_row_sink(const bq_attend_job *job, size_t row) {
+  return job->sinks ? job->sinks[row % job->heads] : bq_float_of(0xff800000u);
 }
 /* Position of a row's first score: bq_row_from rounded down to a multiple of BQ_KV_SCALED. So the
  * positions that share a weight scale or a lane don't depend on where the window begins. */

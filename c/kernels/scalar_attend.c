@@ -17,16 +17,16 @@ static float max_of(const float *x, size_t n) {
   return max;
 }
 
-/* x[i] = exp(x[i] - max); returns their sum. */
-static float exponentials(float *x, size_t n) {
-  const float max = max_of(x, n);
-  float lane[4] = {0, 0, 0, 0};
+/* x[i] = exp(x[i] - max); returns their sum, which includes exp(sink - max). */
+static float exponentials(float *x, size_t n, float sink) {
+  const float score = max_of(x, n), max = score < sink ? sink : score;
+  float lane[4] = {bq_expf(sink - max), 0, 0, 0};
   for (size_t i = 0; i < n; i++) lane[i % 4] += x[i] = bq_expf(x[i] - max);
   return sum_lanes(lane);
 }
 
-static void softmax(float *x, size_t n) {
-  float inv = 1.0f / exponentials(x, n);
+static void softmax(float *x, size_t n, float sink) {
+  float inv = 1.0f / exponentials(x, n, sink);
   for (size_t i = 0; i < n; i++) x[i] *= inv;
 }
 
@@ -67,7 +67,7 @@ static void attend_row(bq_kv_type type, const bq_attend_job *job, size_t row) {
     scores[j - base] = sum_lanes(lane) * job->scale;
   }
   adjust_scores(job, row, scores);
-  softmax(scores, end - base);
+  softmax(scores, end - base, bq_row_sink(job, row));
   bq_attend_add_sums(job, row, scores, 1.0f);
   for (size_t d = 0; d < dim; d++) y[d] = 0.0f;
   for (size_t j = from; j < end; j++) {
@@ -183,7 +183,7 @@ static void score_positions(const bq_attend_job *job, size_t row, size_t from, s
 static float weigh_positions(const bq_attend_job *job, size_t row, float *scores) {
   const size_t base = bq_row_base(job, row), end = bq_row_end(job, row);
   adjust_scores(job, row, scores);
-  const float inv = 1.0f / exponentials(scores, end - base);
+  const float inv = 1.0f / exponentials(scores, end - base, bq_row_sink(job, row));
   bq_attend_add_sums(job, row, scores, inv);
   for (size_t j = bq_row_from(job, row); j < end; j++)
     scores[j - base] *= *bq_kv_scale(&job->kv, j);

@@ -95,11 +95,13 @@ void bq_simd128_attend_i2(const bq_attend_job *job) {
 
 /* --- softmax -------------------------------------------------------------------------------- */
 
-float bq_simd128_exponentials(float *x, size_t n) {
+float bq_simd128_exponentials(float *x, size_t n, float sink) {
   const simd_exp_constants k = simd_exp_prepare();
-  const v128_t max = wasm_f32x4_splat(simd_largest(x, n));
-  v128_t sum = simd_zero();
-  for (; n % BQ_KV_SCALED; n++) x[n] = bq_float_of(0xff800000u); /* -infinity */
+  const float hidden = bq_float_of(0xff800000u), score = simd_largest(x, n); /* -infinity */
+  const v128_t max = wasm_f32x4_splat(score < sink ? sink : score);
+  v128_t sum = wasm_f32x4_sub(wasm_f32x4_make(sink, hidden, hidden, hidden), max);
+  sum = simd_exp_below_0(sum, &k);
+  for (; n % BQ_KV_SCALED; n++) x[n] = hidden;
   KEEP_LOOP for (size_t i = 0; i < n; i += 4) {
     v128_t e = simd_exp_below_0(wasm_f32x4_sub(wasm_v128_load(x + i), max), &k);
     wasm_v128_store(x + i, e);
@@ -108,8 +110,8 @@ float bq_simd128_exponentials(float *x, size_t n) {
   return simd_sum(sum);
 }
 
-static void softmax(float *x, size_t n) {
-  const v128_t inv = wasm_f32x4_splat(1.0f / bq_simd128_exponentials(x, n));
+static void softmax(float *x, size_t n, float sink) {
+  const v128_t inv = wasm_f32x4_splat(1.0f / bq_simd128_exponentials(x, n, sink));
   for (size_t i = 0; i < n; i += 4)
     wasm_v128_store(x + i, wasm_f32x4_mul(wasm_v128_load(x + i), inv));
 }
@@ -237,7 +239,7 @@ static void attend_rows_of_floats(bq_kv_type type, const bq_attend_job *job, siz
     const size_t own = bq_row_base(job, row + r);
     float *x = scores + r * stride + (own - base);
     bq_simd128_adjust_scores(job, row + r, x);
-    softmax(x, bq_row_end(job, row + r) - own);
+    softmax(x, bq_row_end(job, row + r) - own, bq_row_sink(job, row + r));
     bq_attend_add_sums(job, row + r, x, 1.0f);
     memset(bq_row_result(job, row + r), 0, dim * sizeof(float));
   }

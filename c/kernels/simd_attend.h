@@ -130,7 +130,7 @@ static __attribute__((noinline)) float put_weights(const bq_attend_job *job, siz
   const size_t own = bq_row_base(job, row), n = bq_row_end(job, row) - own;
   const size_t first = (own - base) / BQ_KV_SCALED, end = first + bq_kv_up(n, BQ_KV_SCALED);
   bq_simd128_adjust_scores(job, row, scores);
-  const float inv = 1.0f / bq_simd128_exponentials(scores, n);
+  const float inv = 1.0f / bq_simd128_exponentials(scores, n, bq_row_sink(job, row));
   bq_attend_add_sums(job, row, scores, inv);
   for (size_t b = 0; b < blocks; b++, panel += value_panel(H)) {
     quantized w = {simd_zero(), simd_zero(), 0.0f};

@@ -83,6 +83,7 @@ static const module_facts modules[BQ_MODULES] = {
     [BQ_O_NORM] = {"attn.sub_norm", QUERY, NONE, false},
     [BQ_DOWN_NORM] = {"mlp.sub_norm", FFN, NONE, false},
     [BQ_ATTN_GATE] = {"attn.gate", HEADS, HIDDEN, false},
+    [BQ_ATTN_SINKS] = {"attn.sinks", HEADS, NONE, false},
     [BQ_CONV_IN] = {"conv.in", CONV_IN, HIDDEN, false},
     [BQ_CONV_TAPS] = {"conv.taps", CONV_TAPS, NONE, false},
     [BQ_CONV_OUT] = {"conv.out", HIDDEN, HIDDEN, false},
@@ -236,7 +237,8 @@ static bool layer_has(const bq_binding *b, uint32_t slot) {
   /* Of experts only the last product has a bias, one for all of them. */
   const role last = run.first == BQ_EXPERT_DOWN ? BIAS : WEIGHT;
   if (modules[run.first].stacked && r > last) return false;
-  if (run.first == BQ_EMBED_PROJECT || (run.first == BQ_LAYER_SCALE && r)) return false;
+  if (run.first == BQ_EMBED_PROJECT) return false;
+  if ((run.first == BQ_LAYER_SCALE || run.first == BQ_ATTN_SINKS) && r) return false;
   for (uint32_t i = 0; i < run.n; i++)
     if (!(layer_modules >> (run.first + i) & 1)) return false;
   return true;

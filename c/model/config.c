@@ -4,7 +4,7 @@
 #include "core/minmax.h"
 #include "core/type.h"
 
-enum { RECORD = 8, KEYS = 78, SET_WORDS = BQ_LAYERS_MAX / 32, SETS = 4, FIRST_SET = 64 };
+enum { RECORD = 8, KEYS = 80, SET_WORDS = BQ_LAYERS_MAX / 32, SETS = 4, FIRST_SET = 64 };
 /* Ids of keys: layer sets have a key for each word of 32 layers. In the table `keys`, the keys with
  * ids after the sets follow directly after those before the sets. */
 enum { AFTER_SETS = FIRST_SET + SETS * SET_WORDS, IDS = AFTER_SETS + KEYS - FIRST_SET };
@@ -23,7 +23,7 @@ enum {
   SHARED_FFN, EXPERTS_SUM, CONV_SIZE, DENSE1, DENSE2, DENSE_ACTIVATION, LABELS,
   FIRST_UNNORMED = AFTER_SETS, RELATIVE, SHARED_ALWAYS, GLOBAL_HEAD_DIM, GLOBAL_KV_HEADS,
   SHARED_KV, SHARED_KV_FFN, VALUE_NORM, KEYS_AS_VALUES, LAYER_SCALE, LAYER_EMBED,
-  EXPERTS_SIGMOID, LAYER_EMBED_PROJECTED, SUB_NORMS
+  EXPERTS_SIGMOID, LAYER_EMBED_PROJECTED, SUB_NORMS, LOCAL_ROPE_DIM, ATTN_SINKS
 };
 
 /* The valid values of a key. Floats are finite and not negative; rope_theta is positive. */
@@ -102,6 +102,8 @@ static const key keys[KEYS] = {
     [FIRST_SET + LAYER_EMBED_PROJECTED - AFTER_SETS] = {"layer_embed_projected", false, false,
                                                         false, 0, 1},
     [FIRST_SET + SUB_NORMS - AFTER_SETS] = {"sub_norms", false, false, false, 0, 1},
+    [FIRST_SET + LOCAL_ROPE_DIM - AFTER_SETS] = {"local_rope_dim", false, false, false, 0, 4096},
+    [FIRST_SET + ATTN_SINKS - AFTER_SETS] = {"attn_sinks", false, false, false, 0, 1},
     [EXPERTS] = {"experts", false, false, false, 0, 1024},
     [EXPERTS_USED] = {"experts_used", false, false, false, 0, 64},
     [EXPERT_FFN] = {"expert_ffn", false, false, false, 0, 1u << 20},
@@ -265,6 +267,10 @@ static bq_status check_layer_shapes(const records *r, const bq_config *c, bq_err
                    "global layers have %u heads of %u dimensions and %u kv_heads: expected an even "
                    "dimension, 1,048,576 in all, and kv_heads that divide the heads",
                    c->heads, dim, kv);
+  if (c->local_rope_dim % 2 || c->local_rope_dim > c->head_dim || (c->local_rope_dim && !rotated))
+    return bq_fail(err, BQ_FORMAT, offset_of(r, LOCAL_ROPE_DIM, ARCH),
+                   "local_rope_dim %u is odd, larger than head_dim %u, or without local_theta",
+                   c->local_rope_dim, c->head_dim);
   if (c->value_norm && c->norm != BQ_NORM_RMS)
     return bq_fail(err, BQ_UNSUPPORTED, offset_of(r, VALUE_NORM, ARCH),
                    "value_norm with layer norms is unknown here");
@@ -418,7 +424,8 @@ uint32_t bq_config_max_normed_cols(const bq_config *c) {
 }
 
 uint32_t bq_config_rope_dim(const bq_config *c, uint32_t table) {
-  return table == 0 && c->global_head_dim ? c->global_head_dim : c->rope_dim;
+  const uint32_t own = table ? c->local_rope_dim : c->global_head_dim;
+  return own ? own : c->rope_dim;
 }
 
 bool bq_config_long(const bq_config *c, uint32_t context) {
@@ -472,6 +479,7 @@ bq_status bq_config_read(const uint8_t *payload, size_t bytes, uint64_t file_off
                  .value_norm = v[VALUE_NORM], .keys_as_values = v[KEYS_AS_VALUES],
                  .layer_scale = v[LAYER_SCALE], .layer_embed = v[LAYER_EMBED],
                  .layer_embed_projected = v[LAYER_EMBED_PROJECTED], .sub_norms = v[SUB_NORMS],
+                 .local_rope_dim = v[LOCAL_ROPE_DIM], .attn_sinks = v[ATTN_SINKS],
                  .first_unnormed = v[FIRST_UNNORMED], .bias_buckets = v[RELATIVE],
                  .dense1 = v[DENSE1], .dense2 = v[DENSE2],
                  .dense_activation = (bq_dense_activation)v[DENSE_ACTIVATION], .labels = v[LABELS],

@@ -105,6 +105,7 @@ typedef struct bq_config {
   float rope_theta;    /* base of the rotary frequencies */
   bq_rope_pairs rope_pairs;
   uint32_t rope_dim;   /* dimensions of a head that are rotated */
+  uint32_t local_rope_dim; /* rope_dim of local layers; 0: as global ones */
   bq_activation activation;
   bool gated, tied;
   bq_norm_place norm_place;
@@ -171,6 +172,7 @@ typedef struct bq_config {
   bool layer_embed_projected; /* per-layer embeddings are a projection of the embedding alone,
                                  unscaled; there is no table (EmbeddingGemma 2) */
   bool sub_norms;      /* the inputs of attn.o and mlp.down are normed as whole rows (BitNet) */
+  bool attn_sinks;     /* each head has a score to which no key belongs (Granite with windows) */
   uint32_t bias_buckets; /* number of distance buckets with a learned bias of attention scores: 32
                             (MPNet); 0: no biases */
   uint32_t tokens, merges; /* counts of the TOKN section */

@@ -267,7 +267,8 @@ static void add_attention(const bq_config *c, bq_layer_kind *k, bq_module ln1, b
     if (k->stores) add(k, row_step(BQ_OP_NORM, BQ_BUFFER_K, BQ_K_NORM));
   }
   add(k, store(c, k));
-  add(k, (bq_layer_step){.op = BQ_OP_ATTEND, .stage = BQ_STAGE_ATTEND, .norm = BQ_NO_MODULE});
+  add(k, (bq_layer_step){.op = BQ_OP_ATTEND, .stage = BQ_STAGE_ATTEND, .norm = BQ_NO_MODULE,
+                         .n = c->attn_sinks, .module = {BQ_ATTN_SINKS}});
   if (c->attn_gate)
     add(k, (bq_layer_step){.op = BQ_OP_GATE, .stage = BQ_STAGE_ATTEND, .norm = BQ_NO_MODULE});
   /* A parallel MLP reads X before attention's output is added to it. */

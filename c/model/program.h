@@ -33,6 +33,7 @@ typedef enum bq_module {
   BQ_LAYER_SCALE,
   BQ_O_NORM, BQ_DOWN_NORM, /* of the inputs of O and DOWN */
   BQ_ATTN_GATE, /* gates for the heads of attention's output */
+  BQ_ATTN_SINKS, /* a score for each head, to which no key belongs */
   BQ_MODULES,
   BQ_NO_MODULE = BQ_MODULES
 } bq_module;

@@ -156,6 +156,7 @@ static bq_attend_job job_of(const bq_layer_run *p, const bq_segment *g, uint32_t
       .full = c->bidirectional ? g->position + g->tokens : 0,
       .softcap = c->attn_softcap,
       .slopes = s->model->slopes ? s->model->slopes + h * group : NULL,
+      .sinks = c->attn_sinks ? bq_norm_weight(&p->w->module[BQ_ATTN_SINKS]) + h * group : NULL,
       .biases = s->model->biases ? s->model->biases + h * group : NULL,
       .bias_stride = c->heads,
       .bias_buckets = s->model->bias_bucket,

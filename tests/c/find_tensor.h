@@ -24,7 +24,7 @@ static inline bool is_vector(bq_module module) {
       [BQ_DELTA_DECAY] = true, [BQ_DELTA_NORM] = true, [BQ_MAMBA_TAPS] = true,
       [BQ_MAMBA_BIAS] = true, [BQ_MAMBA_DT] = true,    [BQ_MAMBA_DECAY] = true,
       [BQ_MAMBA_SKIP] = true, [BQ_MAMBA_NORM] = true,  [BQ_O_NORM] = true,
-      [BQ_DOWN_NORM] = true};
+      [BQ_DOWN_NORM] = true,  [BQ_ATTN_SINKS] = true};
   return vectors[module];
 }
 
@@ -40,6 +40,7 @@ static inline tensor_ref find_in_layer(const bq_layer *l, const char *part) {
                                                 [BQ_K] = "attn.k",
                                                 [BQ_V] = "attn.v",
                                                 [BQ_ATTN_GATE] = "attn.gate",
+                                                [BQ_ATTN_SINKS] = "attn.sinks",
                                                 [BQ_O] = "attn.o",
                                                 [BQ_GATE] = "mlp.gate",
                                                 [BQ_UP] = "mlp.up",

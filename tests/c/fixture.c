@@ -97,6 +97,8 @@ static void put_recurrence_keys(fixture_buffer *b, const bq_config *c) {
     if (state[i]) put_key(b, (uint16_t)(42 + i), state[i]);
   if (c->conv_size) put_key(b, 59, c->conv_size);
   if (c->sub_norms) put_key(b, 205, c->sub_norms);
+  if (c->local_rope_dim) put_key(b, 206, c->local_rope_dim);
+  if (c->attn_sinks) put_key(b, 207, c->attn_sinks);
 }
 
 /* Keys from 19 on that are left out if their value is 0. */

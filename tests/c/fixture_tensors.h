@@ -160,6 +160,7 @@ static void add_attention(builder *m, int i) {
   if (c->attn_gate == BQ_ATTN_GATE_HEADS) add_linear(m, "attn.gate", i, c->heads, c->hidden);
   if (c->qk_norm) add_norm_of(m, "attn.q_norm", i, each ? c->head_dim : q_dim);
   if (c->qk_norm) add_norm_of(m, "attn.k_norm", i, each ? c->head_dim : kv_dim);
+  if (c->attn_sinks) add_tensor(m, "attn.sinks", i, "weight", c->heads, 0);
   if (c->sub_norms) add_norm_of(m, "attn.sub_norm", i, q_dim);
   add_linear(m, "attn.o", i, c->hidden, q_dim);
 }

@@ -50,6 +50,7 @@ typedef struct problem {
   size_t window, full; /* as in bq_attend_job */
   float softcap;
   const float *slopes;
+  const float *sinks;
   const float *biases;
   bool counts; /* attention sums are computed */
   bool levels; /* keys and values are among the 16 levels of i4 */
@@ -146,6 +147,7 @@ static bq_attend_job job_of(const problem *p, const cache *c, size_t row0, size_
                        .full = p->full,
                        .softcap = p->softcap,
                        .slopes = p->slopes,
+                       .sinks = p->sinks,
                        .biases = p->biases,
                        .bias_stride = 6,
                        .bias_buckets = bucket_of};
@@ -200,7 +202,7 @@ static void check_values(const problem *p, const float *y) {
     const size_t from = p->window && p->window < n ? n - p->window : 0;
     size_t end = p->full ? p->full : n;
     if (p->full && p->window && n - 1 + p->window < end) end = n - 1 + p->window;
-    double max = -INFINITY, sum = 0;
+    double max = p->sinks ? p->sinks[row % p->heads] : -INFINITY, sum = 0;
     for (size_t j = from; j < end; j++) {
       score[j] = 0;
       for (size_t d = 0; d < p->dim; d++)
@@ -213,6 +215,7 @@ static void check_values(const problem *p, const float *y) {
                               row % p->heads];
       max = fmax(max, score[j]);
     }
+    if (p->sinks) sum = exp(p->sinks[row % p->heads] - max);
     for (size_t j = from; j < end; j++) sum += score[j] = exp(score[j] - max);
     for (size_t d = 0; d < p->dim; d++) {
       double expected = 0;
@@ -281,9 +284,10 @@ static void test_attend(void) {
 }
 
 /* Windows that begin anywhere in a block of the cache and in 32 positions, scores with a soft cap,
- * slopes or biases, and rows that attend to later positions. */
+ * slopes, biases or sinks, and rows that attend to later positions. */
 static void test_kinds_of_attention(void) {
   static const float slopes[] = {0.5f, 0.25f, -0.125f, 0.0625f, 1.0f};
+  static const float sinks[] = {-1.5f, 9.0f, 0.0f, -200.0f, 2.5f};
   const size_t positions[] = {3, 33, 70, 255, 256, 257, 300, 515, 600};
   const size_t dims[] = {4, 7, 20, 64}, windows[] = {0, 1, 2, 31, 32, 45, 256, 290};
   uint64_t seed = 19;
@@ -300,6 +304,7 @@ static void test_kinds_of_attention(void) {
         if (kind / 4 % 2) a.softcap = 1.5f;
         if (kind / 8 % 2) a.slopes = slopes;
         if (kind / 16 % 2) a.biases = biases;
+        if (kind / 32 % 2) a.sinks = sinks;
         check_problem(&a);
         free_problem(&a);
       }

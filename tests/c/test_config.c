@@ -295,7 +295,8 @@ static void test_dense_layers_and_encoders(void) {
  * in an encoder. */
 static void test_layer_shapes(void) {
   enum { NORM_PLACE = 19, WINDOW = 22, GLOBAL_EVERY, BIDIRECTIONAL = 34, GLOBAL_HEAD_DIM = 195 };
-  enum { SHARED_KV = 197, LAYER_EMBED = 202, PROJECTED = 204, SUB_NORMS, EXPERTS = 54 };
+  enum { SHARED_KV = 197, LAYER_EMBED = 202, PROJECTED = 204, SUB_NORMS, LOCAL_ROPE_DIM, SINKS,
+         EXPERTS = 54 };
   static const struct {
     uint32_t keys[5][2];
     bq_status status;
@@ -310,6 +311,12 @@ static void test_layer_shapes(void) {
       {{{WINDOW, 4}, {GLOBAL_EVERY, 2}, {GLOBAL_HEAD_DIM, 16}, {BIDIRECTIONAL, 1}}, BQ_OK, 0},
       {{{GLOBAL_HEAD_DIM, 16}, {BIDIRECTIONAL, 1}}, BQ_UNSUPPORTED, 0},
       {{{WINDOW, 4}, {GLOBAL_EVERY, 2}, {SHARED_KV, 1}, {BIDIRECTIONAL, 1}}, BQ_FORMAT, 0},
+      {{{LOCAL_ROPE_DIM, 2}}, BQ_OK, 0},
+      {{{LOCAL_ROPE_DIM, 3}}, BQ_FORMAT, 0},
+      {{{LOCAL_ROPE_DIM, 4096}}, BQ_FORMAT, 0},
+      {{{LOCAL_ROPE_DIM, 2}, {12, 3}}, BQ_FORMAT, 0}, /* without rotary positions */
+      {{{SINKS, 1}}, BQ_OK, 0},
+      {{{SINKS, 2}}, BQ_FORMAT, 0},
       {{{SUB_NORMS, 1}}, BQ_OK, 0},
       {{{SUB_NORMS, 2}}, BQ_FORMAT, 0},
       {{{SUB_NORMS, 1}, {EXPERTS, 4}, {EXPERTS + 1, 2}}, BQ_UNSUPPORTED, 0},
@@ -485,7 +492,7 @@ static void test_refused_layer_sets(void) {
   CHECK_EQ(read_and_free(b, &c, &err), BQ_FORMAT);
   CHECK(strstr(err.detail, "layer set appears twice"));
   b = required_keys_without(0);
-  put(&b, 206, U32, 1, 0); /* an unknown key */
+  put(&b, 208, U32, 1, 0); /* an unknown key */
   CHECK_EQ(read_and_free(b, &c, &err), BQ_UNSUPPORTED);
 }
 
@@ -495,7 +502,7 @@ static void test_records(void) {
   fixture_buffer b = required_keys_without(0);
   put(&b, 1000, 77, 0, 5); /* An unknown, optional key is skipped. */
   put(&b, 0, 0, 0, 5);
-  put(&b, 206, 0, 0, 5);
+  put(&b, 208, 0, 0, 5);
   put(&b, 65535, 0, 0, 5);
   CHECK_EQ(read_and_free(b, &c, &err), BQ_OK);
   b = required_keys_without(0);

@@ -252,6 +252,15 @@ static void test_norms_of_last_products(void) {
   }
 }
 
+static void test_sinks_of_attention(void) {
+  for (uint32_t i = 0; i < 2; i++) {
+    fixture_spec spec = fixture_llama();
+    spec.config.attn_sinks = true;
+    spec.layout = i ? BQ_TILED : BQ_ROWS;
+    load_and_check(&spec);
+  }
+}
+
 /* Tensors with several matrices one after another: the model is the same as with single ones. */
 static void test_fused_tensors(void) {
   static const bq_type types[] = {BQ_TYPE_F32, BQ_TYPE_BQ4_32, BQ_TYPE_BQ8_32, BQ_TYPE_F16};
@@ -603,6 +612,7 @@ int main(void) {
   RUN(test_listed_layers);
   RUN(test_recurrent_layers);
   RUN(test_norms_of_last_products);
+  RUN(test_sinks_of_attention);
   RUN(test_fused_tensors);
   RUN(test_refused_fused_tensors);
   RUN(test_adjacent_matrices);

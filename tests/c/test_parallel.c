@@ -180,7 +180,7 @@ static void test_threads_share_attention_of_a_token(void) {
   grouped.heads = 5; /* for one KV head; four of them are computed together */
   grouped.kv_heads = 1;
   const bq_config configs[] = {c, grouped, tiny_windowed(c, 520), tiny_layered(c, 5),
-                               tiny_sub_normed(c)};
+                               tiny_sub_normed(c), tiny_sinking(c, 520)};
   for (size_t i = 0; i < sizeof configs / sizeof *configs; i++)
     check_long_context(configs[i], (bq_session_options){.batch = 128}, 4 + i % 2, i / 2 % 2);
   const bq_session_options o = {.batch = 128};
@@ -205,6 +205,7 @@ static void test_bits_do_not_depend_on_threads(void) {
   check_threads(tiny_layered(config(), 5), false);
   check_threads(tiny_layered_encoder(config(), 5), false);
   check_threads(tiny_sub_normed(config()), false);
+  check_threads(tiny_sinking(config(), 5), false);
 }
 
 int main(void) {

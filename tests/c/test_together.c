@@ -29,6 +29,7 @@ static bq_config mamba_and_attention(void) {
 }
 static bq_config layered(void) { return tiny_layered(llama(), 5); }
 static bq_config sub_normed(void) { return tiny_sub_normed(llama()); }
+static bq_config sinking(void) { return tiny_sinking(llama(), 5); }
 static bq_config layered_encoder(void) { return tiny_layered_encoder(llama(), 5); }
 
 static uint32_t test_token(size_t session, size_t at) {
@@ -123,6 +124,7 @@ static void test_each_session_has_the_same_bits_as_alone(void) {
     check_batch(layered(), BQ_TYPE_BQ8_32, o, work_units);
     check_batch(layered_encoder(), BQ_TYPE_BQ8_32, o, work_units);
     check_batch(sub_normed(), BQ_TYPE_BQ8_32, o, work_units);
+    check_batch(sinking(), BQ_TYPE_BQ8_32, o, work_units);
     check_batch(learned(), BQ_TYPE_F32, o, work_units);
     check_batch(encoder(), BQ_TYPE_F32, o, work_units);
   }

@@ -87,6 +87,16 @@ static inline bq_config tiny_sub_normed(bq_config c) {
   return c;
 }
 
+/* As Granite with windows and Spark: a score without a key in each head, and global layers of which
+ * fewer dimensions are rotated. */
+static inline bq_config tiny_sinking(bq_config c, uint32_t window) {
+  c = tiny_windowed(c, window);
+  c.attn_sinks = true;
+  c.rope_dim = 4;
+  c.local_rope_dim = 8;
+  return c;
+}
+
 static inline bq_config tiny_learned(bq_config c) {
   c.norm = BQ_NORM_LAYER;
   c.position = BQ_POSITION_LEARNED;

@@ -215,6 +215,7 @@ static void tiny_create(tiny_model *t, bq_config config, bq_type type, const bq_
     m[BQ_LN1] = tiny_norm(t, d);
     m[BQ_LN2] = tiny_norm(t, d);
     m[BQ_Q] = tiny_linear(t, type, c->attn_gate == BQ_ATTN_GATE_DIMS ? 2 * q : q, d, biases);
+    if (c->attn_sinks) m[BQ_ATTN_SINKS] = tiny_values(t, c->heads, 0.5f, 2);
     if (c->attn_gate == BQ_ATTN_GATE_HEADS)
       m[BQ_ATTN_GATE] = tiny_linear(t, type, c->heads, d, biases);
     m[BQ_K] = tiny_linear(t, type, kv, d, biases);

@@ -67,7 +67,10 @@ static fixture_spec format_seed_spec(uint32_t seed) {
   if ((seed >> 19 & 7) == 7 && spec.version == 2) spec.config = fixture_listed().config;
   else if ((seed >> 19 & 7) > 4 && spec.version == 2 && !(seed & 1))
     make_recurrent(&spec.config, seed >> 22);
-  else if (spec.version == 2 && !(seed & 1)) spec.config.sub_norms = seed >> 22 & 1;
+  else if (spec.version == 2 && !(seed & 1)) {
+    spec.config.sub_norms = seed >> 22 & 1;
+    spec.config.attn_sinks = seed >> 23 & 1;
+  }
   spec.config.layers = spec.config.experts ? 4 : spec.config.conv_size ? 2 : 1;
   spec.config.hidden = (uint32_t[]){6, 8, 16, 16}[seed >> 15 & 3];
   spec.config.heads = spec.config.kv_heads = 1;

@@ -1468,6 +1468,77 @@ ENCODERS |= {
 RENAMED |= {"llama-bidirec": (dict(architectures=["LlamaBidirectionalModel"], model_type="llama_bidirec", pooling="avg", temperature=0.02), lambda state: state)}
 
 
+class SparkAttention(nn.Module):
+    """Attention of Spark-X2.5, which is in no library: the output of each head has a gate."""
+
+    def __init__(self, hidden, heads, kv_heads, dim, window, theta, rotated):
+        super().__init__()
+        self.heads, self.kv_heads, self.dim, self.window, self.theta, self.rotated = heads, kv_heads, dim, window, theta, rotated
+        self.q_k_v_proj = nn.Linear(hidden, (heads + 2 * kv_heads) * dim, bias=False)
+        self.g_proj, self.o_proj = nn.Linear(hidden, heads, bias=False), nn.Linear(heads * dim, hidden, bias=False)
+
+    def rotate(self, x):
+        half = self.rotated // 2
+        angles = torch.arange(x.shape[1]).double()[:, None] * self.theta ** (-torch.arange(half).double() / half)
+        cos, sin = angles.cos().float(), angles.sin().float()
+        a, b, rest = x[..., :half], x[..., half:2 * half], x[..., 2 * half:]
+        return torch.cat((a * cos - b * sin, a * sin + b * cos, rest), -1)
+
+    def forward(self, hidden_states, **_):
+        x, dim = hidden_states[0], self.dim
+        q, k, v = (part.view(len(x), -1, dim).transpose(0, 1) for part in self.q_k_v_proj(x).split([self.heads * dim, self.kv_heads * dim, self.kv_heads * dim], -1))
+        k, v = (part.repeat_interleave(self.heads // self.kv_heads, 0) for part in (self.rotate(k), v))
+        distance = torch.arange(len(x))[:, None] - torch.arange(len(x))
+        scores = self.rotate(q) @ k.transpose(1, 2) / math.sqrt(dim)
+        mix = scores.masked_fill((distance < 0) | (distance >= self.window), -math.inf).softmax(-1) @ v
+        return self.o_proj((mix * self.g_proj(x).sigmoid().T[..., None]).transpose(0, 1).reshape(1, len(x), -1)), None
+
+
+def spark(name, seed):
+    settings = dict(vocab_size=64, hidden_size=32, num_hidden_layers=4, num_attention_heads=4, num_key_value_heads=2, head_dim=16, intermediate_size=48,
+                    max_position_embeddings=64, tie_word_embeddings=True, hidden_act="gelu", rms_norm_eps=1e-6, bos_token_id=1, eos_token_id=2)
+    kinds = [LOCAL, LOCAL, LOCAL, FULL]
+    rope_of = {FULL: {"rope_type": "default", "rope_theta": 1000.0, "partial_rotary_factor": 0.25}, LOCAL: {"rope_type": "default", "rope_theta": 100.0, "partial_rotary_factor": 1.0}}
+    model = transformers.LlamaForCausalLM(transformers.LlamaConfig(**settings, attn_implementation="eager")).eval()
+    for kind, layer in zip(kinds, model.model.layers):
+        layer.self_attn = SparkAttention(32, 4, 2, 16, 5 if kind == LOCAL else 64, rope_of[kind]["rope_theta"], int(16 * rope_of[kind]["partial_rotary_factor"]))
+    randomize(model, torch.float16, seed)
+    with torch.no_grad():
+        for key, p in model.named_parameters():
+            for ending, (factor, summand) in {**BENT_GATE, "g_proj.weight": (2.0, 0), "model.norm.weight": (0.4, 0)}.items():
+                if key.endswith(ending):
+                    p.mul_(factor).add_(summand)
+            p.copy_(p.half().float())
+    ids = torch.randint(64, (24,), generator=torch.Generator().manual_seed(seed + 1))
+    results = compute_results(model, ids)
+    moved = check_changes(name, model, {
+        "gates of heads": zero_weights("g_proj.weight"), "window": with_attributes("self_attn", window=64), "the global layer": with_attributes("3.self_attn", window=5),
+        "part that is rotated": with_attributes("3.self_attn", rotated=16), "rotated part of local layers": with_attributes("self_attn", rotated=4),
+        "base of local angles": with_attributes("self_attn", theta=1000.0), "base of global angles": with_attributes("3.self_attn", theta=4.0), "exact GELU": tanh_gelu},
+        results, lambda model: compute_results(model, ids))
+    config = {"architectures": ["Spark2_5ForCausalLM"], "model_type": "spark2_5", **settings, "sliding_window": 5, "layer_types": kinds, "rope_parameters": rope_of,
+              "gate_attn_act_mode": "sigmoid", "headwise_attn_output_gate": True}
+    save(name, model, torch.float16, ids, results, config, moved)
+
+
+def without_sinks(model):
+    for name, p in model.named_parameters():
+        if name.endswith(".sinks"):
+            p.fill_(-1e4)
+
+
+SWA = TINY | dict(num_hidden_layers=4, tie_word_embeddings=True, sliding_window=5, layer_types=[FULL, LOCAL, LOCAL, FULL], embedding_multiplier=3.0, attention_multiplier=0.5,
+                  residual_multiplier=0.6, logits_scaling=0.7)
+SWA_KEYS = SMALL_KEYS | {"embedding_multiplier", "attention_multiplier", "residual_multiplier", "logits_scaling", "layer_rope_theta"}
+SWA_WITHOUT = {"sinks": without_sinks, "values of sinks": zero_weights(".sinks"), "window": {"sliding_window": 64}, "the last global layer": {"layer_types": [FULL, LOCAL, LOCAL, LOCAL]}}
+FAMILIES |= {
+    "granite_swa": ("GraniteSWA", torch.bfloat16, 24, SWA | dict(layer_rope_theta=[0, 10000.0, 10000.0, 10000.0]), SWA_KEYS, {".sinks": (6.0, 1.0), "norm.weight": (2.0, 0)},
+                    {**FACTORS, **SWA_WITHOUT, "scale of scores": {"attention_multiplier": 6**-0.5}, "the layer without positions": {"layer_rope_theta": [10000.0] * 4}}),
+    "granite_swa-bases": ("GraniteSWA", torch.bfloat16, 24, SWA | dict(layer_rope_theta=[1000.0, 20.0, 20.0, 1000.0]), SWA_KEYS, {".sinks": (6.0, 1.0), "norm.weight": (2.0, 0)},
+                          {**SWA_WITHOUT, "base of local angles": {"layer_rope_theta": [1000.0] * 4}, "base of global angles": {"layer_rope_theta": [20.0] * 4}}),
+}
+
+
 def qwen_names(state):
     """Renames weights like the first Qwen: q, k and v after each other in one tensor."""
     out = {}
@@ -1522,6 +1593,8 @@ if __name__ == "__main__":
             nomic_moe(name, 150300 + 100 * seed, name == "nomic-moe")
     if len(sys.argv) == 1 or "jais" in sys.argv[1:]:
         jais("jais", 150500)
+    if len(sys.argv) == 1 or "spark" in sys.argv[1:]:
+        spark("spark", 150600)
     if len(sys.argv) == 1 or "bitnet" in sys.argv[1:]:
         bitnet("bitnet", 150200)
     for first, group in ((1, {**LLAMAS, **BULLETS, **FAMILIES}), (1001, ENCODERS), (1101, ROUTED), (1201, LISTED), (1301, LENT), (1401, RECURRENT)):

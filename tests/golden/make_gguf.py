@@ -31,6 +31,7 @@ LEFT_OUT = {
     "codegen", "gptj", "helium", "nanochat", "vaultgemma",  # GGUF has no such architectures
     "falcon-h1-normed",  # GGUF lacks the order of norm and gate
     "falcon-rw",  # GGUF lacks ALiBi
+    "granite_swa-bases",  # GGUF lacks the bases of layers
     "granite-hybrid-rope",  # GGUF lacks the kind of positions
     "gemma2",  # GGUF lacks the factor of scores, which is known for published sizes only
     "llama-dynamic",  # GGUF lacks the scaling
@@ -45,6 +46,7 @@ PUBLISHED = {
     "cohere2": {"rotary_pct": 1.0},
     "eurobert": {"classifier_pooling": "mean"},  # published ones have files of sentence-transformers beside them
     "falcon": {"num_kv_heads": 1},
+    "granite_swa": {"no_rope_layers": [0, 1, 1, 1]},
     "granite-hybrid": GRANITE_LAYERS,
     "granite-hybrid-moe": GRANITE_LAYERS,
     "glm": {"seq_length": 64, "layernorm_epsilon": 1.5625e-07},

@@ -12,7 +12,7 @@ import { openGguf } from '../../js/format/gguf/open.js';
 import { openBytes } from '../../js/storage/sources/bytes.js';
 import { CONFIG } from './fixture.mjs';
 import { gguf, llamaMetadata } from './gguf-writer.mjs';
-import { modelRows } from '../models-report.mjs';
+import { modelRows, referenceOf } from '../models-report.mjs';
 import { openLogits } from './logits.mjs';
 
 const GOLDEN = fileURLToPath(new URL('../golden/', import.meta.url));
@@ -47,7 +47,7 @@ for (const file of readdirSync(join(GOLDEN, 'gguf'))) {
       architecture: name,
       source: 'GGUF',
       error,
-      against: `transformers ${expected.made_with.transformers}`,
+      against: referenceOf(name, expected.made_with),
     });
     assert.ok(error < TOLERANCE, `${error}`);
     const whole = (await openLogits(source, { prefillBatch: 5, prefillWindow: 7 })).start(expected.ids);
@@ -360,6 +360,15 @@ const REFUSED = [
   ['qwen35', { hidden_act: 'gelu' }, /Qwen3.5 with the activation "gelu"/],
   ['granite-hybrid', { hidden_act: 'gelu' }, /Mamba-2 with the activation "gelu"/],
   ['falcon-h1', { hidden_act: 'relu' }, /Mamba-2 with the activation "relu"/],
+  ['spark', { gate_attn_act_mode: 'tanh' }, /Spark with gates of "tanh"/],
+  ['spark', { headwise_attn_output_gate: false }, /not one for each head/],
+  ['spark', { rope_parameters: { full_attention: { rope_type: 'yarn', factor: 4 } } }, /scaled positions \(yarn\)/],
+  ['granite_swa', { layer_rope_theta: [10, 10, 20, 10] }, /layers of one kind with different bases/],
+  [
+    'granite_swa-bases',
+    { rope_parameters: { rope_type: 'linear', factor: 2, rope_theta: 10 } },
+    /scaled positions \(linear\) with two bases/,
+  ],
   ['jais', { activation_function: 'gelu_new' }, /Jais with the activation "gelu_new"/],
   ['jais', { position_embedding_type: 'learned' }, /Jais with positions of type "learned"/],
   ['jais', { alibi_scaling: { type: 'linear', factor: 2 } }, /Jais with alibi_scaling/],
@@ -428,6 +437,21 @@ const LISTED = [
   ['cohere2', { sliding_window: null }, { window: undefined, unrotated_every: 1 }],
   ['ministral3', {}, { window: undefined }],
   ['ministral3', { sliding_window: 5 }, { window: 5, global_every: 0 }],
+  ['spark', {}, { window: 5, global_every: 4, rope_dim: 4, local_rope_dim: 16, rope_theta: 1000, local_theta: 100 }],
+  [
+    'spark',
+    { layer_types: Array(4).fill('full_attention') },
+    { window: undefined, local_theta: undefined, local_rope_dim: undefined, rope_dim: 4 },
+  ],
+  [
+    'granite_swa',
+    {},
+    { window: 5, global_layers: [0, 3], unrotated_layers: [0], rope_theta: 10000, local_theta: undefined },
+  ],
+  ['granite_swa', { layer_types: undefined }, { global_layers: [0], unrotated_layers: [0], attn_sinks: true }],
+  ['granite_swa', { layer_rope_theta: null }, { unrotated_layers: undefined, rope_theta: 10000 }],
+  ['granite_swa', { layer_rope_theta: [0, 50, 50, 0] }, { unrotated_layers: [0, 3], rope_theta: 50 }],
+  ['granite_swa-bases', {}, { rope_theta: 1000, local_theta: 20, unrotated_layers: undefined }],
   ['mistral', { model_type: 'ministral', layer_types: ['sliding_attention', 'full_attention'] }, { global_every: 2 }],
   // Beyond this number of positions the first Qwen scales scores and positions by the length of the text.
   ['qwen', {}, { context: 32, ffn: 24, head_dim: 6 }],

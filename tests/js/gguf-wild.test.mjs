@@ -788,6 +788,7 @@ const REFUSED = [
   [['gemma4', 'gemma4-keys', 'embedding-gemma2'], 'rope.dimension_count', but()],
   [['gemma4', 'gemma4-keys', 'embedding-gemma2'], 'rope.dimension_count_swa', but()],
   [['gemma3', 'lfm3'], 'rope.dimension_count_swa', but()],
+  [['llama3', 'granite', 'spark', 'smollm3'], 'attention.rope_pattern', but(1)],
   [['gemma2-heads'], 'rope.freq_base_swa', but()],
   [['granite', 'granite-hybrid', 'qwen3', 'lfm2', 'lfm3', 'gemma4', 'bert', 'mamba2'], 'expert_count', ON],
   [['granite-hybrid-moe', 'qwen3moe', 'qwen2moe', 'mixtral'], 'expert_count', but(0, 5)],
@@ -983,7 +984,7 @@ test('of several chat templates, the one without a name is used', async () => {
 
 test('every pre-tokenizer that files of these families name is supported', () => {
   const known = new Set(PATTERNS.flatMap(({ names }) => names));
-  for (const pre of 'qwen2 llama-bpe gpt-4o smollm tekken dbrx refact smaug-bpe deepseek-llm deepseek-coder deepseek-v3 deepseek-r1-qwen starcoder falcon bloom mpt olmo command-r stablelm2 gpt-2 default llama4 qwen35 exaone exaone4 hunyuan hunyuan-dense glm4 glm5 chatglm-bpe seed-coder jina-v5-nano'.split(
+  for (const pre of 'qwen2 llama-bpe gpt-4o smollm tekken dbrx refact smaug-bpe deepseek-llm deepseek-coder deepseek-v3 deepseek-r1-qwen starcoder falcon bloom mpt olmo command-r stablelm2 gpt-2 default llama4 qwen35 exaone exaone4 hunyuan hunyuan-dense glm4 glm5 chatglm-bpe seed-coder jina-v5-nano spark2_5'.split(
     ' ',
   ))
     assert.ok(known.has(pre), pre);

@@ -9,7 +9,7 @@ import { fileURLToPath } from 'node:url';
 import { convert } from '../../js/convert/index.js';
 import { xxh64 } from './xxh64.mjs';
 import { fromFile } from '../../js/index.js';
-import { modelRows } from '../models-report.mjs';
+import { modelRows, referenceOf } from '../models-report.mjs';
 import { argmax, openLogits, surprisal } from './logits.mjs';
 
 /** More than this machine may have cores, and numbers that divide no count of rows. */
@@ -151,8 +151,8 @@ for (const build of BUILDS) {
       const steps = along(await openLogits(source, { build }), [ids[0]], ids.slice(1).concat(0));
       const errors = steps.map((got, i) => distance(got, wanted.subarray(i * vocab, (i + 1) * vocab)));
       errors.forEach((error, i) => assert.ok(error < 1e-3, `position ${i}: ${error}`));
-      const against = /^(bullet|custom)/.test(name) ? `PyTorch ${output.torch}` : `transformers ${output.transformers}`;
-      architectures.set(name, { architecture: name, source: 'safetensors', error: Math.max(...errors), against });
+      const [error, against] = [Math.max(...errors), referenceOf(name, output)];
+      architectures.set(name, { architecture: name, source: 'safetensors', error, against });
       const whole = (await openLogits(source, { build, prefillBatch: 5, prefillWindow: 7 })).start(ids);
       assert.deepEqual(whole, steps[ids.length - 1]);
     });

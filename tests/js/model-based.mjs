@@ -34,6 +34,7 @@ export const CONFIGS = {
     qk_norm: 'heads',
     attn_gate: 'heads',
   },
+  granite_swa: { window: 6, global_every: 2, local_theta: 100, attn_sinks: true, rope_dim: 4, local_rope_dim: 8 },
   qwen35: {
     conv_size: 4,
     conv_layers: [0, 1],

@@ -450,12 +450,14 @@ CONF_KEYS = {
     203: ("experts_sigmoid", U32, False, 0, 1),
     204: ("layer_embed_projected", U32, False, 0, 1),
     205: ("sub_norms", U32, False, 0, 1),
+    206: ("local_rope_dim", U32, False, 0, 4096),
+    207: ("attn_sinks", U32, False, 0, 1),
     32: ("tokens", U32, False, 0, None),
     33: ("merges", U32, False, 0, None),
 }
 # first key: sets of layers, of 32 words each
 CONF_SETS = {64: "global_layers", 96: "unrotated_layers", 128: "dense_layers", 160: "conv_layers"}
-LATER = tuple(CONF_KEYS[key][0] for key in (*range(19, 32), *range(34, 60), *range(194, 206)))
+LATER = tuple(CONF_KEYS[key][0] for key in (*range(19, 32), *range(34, 60), *range(194, 208)))
 ZERO_BY_DEFAULT = ("norm", "position", "rope_pairs", "activation", "tied", "tokens", "merges", *LATER)
 
 
@@ -490,6 +492,7 @@ def complete_config(c):
     require(c["ffn"] or not (c["experts"] or c["block"]), "CONF: ffn")
     require(c["shared_ffn"] or not c["shared_always"], "CONF: shared_always")
     require(c["state_value_heads"] or not c["mamba"], "CONF: mamba")
+    require(not c["local_rope_dim"] or (c["local_rope_dim"] % 2 == 0 and c["local_rope_dim"] <= c["head_dim"] and c["position"] == 0 and c["local_theta"]), "CONF: local_rope_dim")
     require(not (c["attn_gate"] == 1 and c["qk_norm"] == 2), "CONF: attn_gate and qk_norm")
     require(not c["attn_beside"] or (c["mamba"] and c["norm_place"] == 0), "CONF: attn_beside")
     require(c["conv_size"] != 1 and not (c["conv_size"] and (c["block"] or c["bidirectional"])), "CONF: conv_size")
@@ -613,6 +616,8 @@ def expected_tensors(c):
                 norm(f"h.{i}.attn.q_norm", q if c["qk_norm"] in (2, 3) else dim)
                 if not shares:
                     norm(f"h.{i}.attn.k_norm", kv if c["qk_norm"] in (2, 3) else dim)
+            if c["attn_sinks"]:
+                out[f"h.{i}.attn.sinks.weight"] = ((c["heads"],), True)
             if c["sub_norms"]:
                 norm(f"h.{i}.attn.sub_norm", q)
             linear(f"h.{i}.attn.o", hidden, q)

@@ -87,6 +87,8 @@ import { shown } from '../../shared/quote-value.js';
  * @property {number} [layer_embed]  dimensions of per-layer embeddings
  * @property {boolean | number} [layer_embed_projected]  whether per-layer embeddings are only a projection of the
  *   embedding, without a table
+ * @property {number} [local_rope_dim]  rope_dim of layers with a window
+ * @property {boolean | number} [attn_sinks]  whether each head has a score to which no key belongs
  * @property {boolean | number} [sub_norms]  whether inputs of attn.o and mlp.down are normalized (BitNet)
  * @property {number} [dense1]  rows of the first dense layer after the pooling
  * @property {number} [dense2]  rows of the second dense layer
@@ -182,6 +184,8 @@ const KEYS = {
   experts_sigmoid: [203, U32, true],
   layer_embed_projected: [204, U32, true],
   sub_norms: [205, U32, true],
+  local_rope_dim: [206, U32, true],
+  attn_sinks: [207, U32, true],
   tokens: [32, U32, false],
   merges: [33, U32, false],
 };
@@ -220,6 +224,7 @@ const BOOLEANS = [
   'experts_sigmoid',
   'layer_embed_projected',
   'sub_norms',
+  'attn_sinks',
 ];
 const REQUIRED_KEYS = ['arch', 'layers', 'hidden', 'heads', 'ffn', 'vocab', 'context'];
 

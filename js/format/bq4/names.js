@@ -135,6 +135,7 @@ function addAttention(list, c, n) {
   if (c.attn_gate === HEADS) list.linear(`${name}.gate`, c.heads, c.hidden);
   if (c.qk_norm) list.norm(`${name}.q_norm`, WHOLE.includes(c.qk_norm) ? q : dim);
   if (c.qk_norm && hasKv) list.norm(`${name}.k_norm`, WHOLE.includes(c.qk_norm) ? kv : dim);
+  if (c.attn_sinks) list.add(`${name}.sinks.weight`, [c.heads]);
   if (c.sub_norms) list.norm(`${name}.sub_norm`, q);
   list.linear(`${name}.o`, c.hidden, q);
 }

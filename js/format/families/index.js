@@ -16,6 +16,7 @@ import { embeddingGemma2 } from './embedding-gemma2.js';
 import { gemma, gemma2, gemma3, vaultgemma } from './gemma.js';
 import { gemma4 } from './gemma4.js';
 import { GGUF_MODULES, GGUF_OUTER } from './gguf.js';
+import { graniteSwa } from './granite-swa.js';
 import { glm, glm4 } from './glm.js';
 import { bigcode, codegen, gpt2, gptj, neox, starcoder2 } from './gpt.js';
 import { hunyuan } from './hunyuan.js';
@@ -48,6 +49,7 @@ import { jais2, nemotron } from './nemotron.js';
 import { olmo, olmoe } from './olmo.js';
 import { qwen35 } from './qwen35.js';
 import { phi, phi3, stablelm } from './phi.js';
+import { spark } from './spark.js';
 
 /** @typedef {import('./shared.js').Family} Family */
 /** @typedef {import('./shared.js').Split} Split */
@@ -68,6 +70,7 @@ export const FAMILIES = {
   granitemoe,
   granitemoeshared: granitemoe,
   granitemoehybrid: graniteHybrid,
+  granite_swa: graniteSwa,
   olmo,
   olmo2,
   olmo3,
@@ -105,6 +108,7 @@ export const FAMILIES = {
   gpt_neox: neox,
   phi,
   phi3,
+  spark2_5: spark,
   stablelm,
   glm,
   glm4,

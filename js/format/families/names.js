@@ -11,7 +11,7 @@ import { joined, stacked } from '../bq4/tensor-views.js';
 /** @typedef {import('../checkpoint-tensors.js').InTensor} InTensor */
 
 const CANONICAL =
-  /^(wte|wpe|wtt|ln_0|ln_f|lm_head|attn\.biases|h\.\d+\.(ln[12](_post)?|attn\.([qkvo]|(?:[qk]|sub)_norm)|conv\.(in|taps|out)|delta\.(in|z|a|b|taps|dt|decay|norm|out)|mamba\.(in|taps|bias|dt|decay|skip|norm|out)|mlp\.(gate|up|down|sub_norm|router|shared\.(switch|gate|up|down)|experts\.(gate|up|down))|embed\.(gate|out|post)|layer_scale)|embed\.(layers|project|norm))\.(weight|bias|scale)$|^pooled\.(dense[12]|norm)\.(weight|bias)$|^rope\.(local_|long_)?factors$/;
+  /^(wte|wpe|wtt|ln_0|ln_f|lm_head|attn\.biases|h\.\d+\.(ln[12](_post)?|attn\.([qkvo]|gate|sinks|(?:[qk]|sub)_norm)|conv\.(in|taps|out)|delta\.(in|z|a|b|taps|dt|decay|norm|out)|mamba\.(in|taps|bias|dt|decay|skip|norm|out)|mlp\.(gate|up|down|sub_norm|router|shared\.(switch|gate|up|down)|experts\.(gate|up|down))|embed\.(gate|out|post)|layer_scale)|embed\.(layers|project|norm))\.(weight|bias|scale)$|^pooled\.(dense[12]|norm)\.(weight|bias)$|^rope\.(local_|long_)?factors$/;
 /** Prefix of the language model's tensors in a multimodal model. */
 const LANGUAGE_MODEL = /^(model\.)?language_model\./;
 /** Prefixes of tensors of the other parts of a multimodal model. */

@@ -69,6 +69,7 @@ const CHECKS = {
   },
   'attention.sliding_window': { accepted: ({ window }) => [0, ...(window ? [window] : [])] },
   'attention.sliding_window_pattern': ofWindows(() => OFF),
+  'attention.rope_pattern': only([1]),
   'attention.shared_kv_layers': only(OFF),
   'attention.relative_buckets_count': { accepted: ({ bias_buckets: buckets = 0 }) => [buckets] },
   attn_logit_softcapping: only(OFF),
@@ -119,8 +120,8 @@ const CHECKS = {
   swiglu_clamp_shexp: only(OFF),
   'rope.dimension_count': ofRotary(({ global_head_dim: global, rope_dim: dim }) => [global || dim], { always: true }),
   'rope.dimension_count_swa': {
-    accepted: ({ window, global_head_dim: global, rope_dim: dim, head_dim: head }) =>
-      window ? [global ? head : (dim ?? head)] : [],
+    accepted: ({ window, global_head_dim: global, rope_dim: dim, head_dim: head, local_rope_dim: local = dim }) =>
+      window ? [global ? head : (local ?? head)] : [],
     always: true,
   },
   'rope.freq_base_swa': ofWindows(({ local_theta: local, rope_theta: theta }) => [local ?? theta]),

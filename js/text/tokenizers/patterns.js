@@ -20,6 +20,7 @@ const cased = (end, digits) =>
 const threeDigits = R`\p{N}{1,3}`;
 const asian = '[一-龥぀-ゟ゠-ヿ]+';
 const deepseek3 = R`[!"#$%&'()*+,\-./:;<=>?@\[\\\]^_${'`'}{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*|${spaces}`;
+const spark = deepseek3.replace(R` ?[\p{P}\p{S}]+[\r\n]*|${spaces}`, R` ?[\p{P}\p{S}]+|[\r\n]|\s+(?!\S)|\s+`);
 const bloom = R` ?[^(\s|.,!?…。，、।۔،)]+`;
 const cased3 = cased(`${contractions}?`, threeDigits);
 
@@ -97,6 +98,7 @@ export const PATTERNS = [
   },
   { names: ['deepseek-coder'], stages: [R`[\r\n]`, R`\s?\p{L}+`, R`\s?\p{P}+`, '[一-龥ࠀ-一가-퟿]+', R`\p{N}`] },
   { names: ['deepseek-v3', 'hunyuan-dense', 'joyai-llm'], stages: [threeDigits, asian, deepseek3] },
+  { names: ['spark2_5'], stages: [threeDigits, asian, spark, R`\p{N}`] },
   { names: ['longcat'], stages: [llama3(R`\p{N}`), R` ?[！-／：-～‘-‟　-。《》「」【】]+`, '[一-龥ࠀ-一가-퟿]+'] },
   {
     names: ['youtu'],

@@ -1,0 +1,83 @@
+/**
+ * Granite with windows (Granite SWA): most layers have a window, some layers may have no rotary positions, and each head
+ * has a score without a key (a sink).
+ */
+import { shown } from '../../shared/quote-value.js';
+import { GGUF_MODULES, ggufWindow } from './gguf.js';
+import { eachLayer, someLayers } from './layers.js';
+import { granite, graniteGguf } from './llama.js';
+import { LLAMA_MODULES, expect, listedWindow } from './shared.js';
+
+/** @typedef {import('./shared.js').Family} Family */
+
+/** Returns the keys for layers without rotary positions. @param {boolean[]} rotated  for each layer */
+const unrotatedOf = (rotated) =>
+  rotated.every(Boolean)
+    ? {}
+    : someLayers(
+        rotated.map((isRotated) => !isRotated),
+        'unrotated_every',
+        'unrotated_layers',
+      );
+
+/**
+ * Returns the keys for the bases of rotary positions, of which a configuration has one for layers with a window and one
+ * for the others; 0 is a layer without such positions. Throws UNSUPPORTED.
+ * @param {any[]} bases  base of each layer @param {Record<string, any>} windows  keys for layers with a window
+ */
+function basesOf(bases, windows) {
+  const { window = 0, global_every: every = 0, global_layers: listed = [] } = windows;
+  const isGlobal = (/** @type {number} */ i) => !window || (every ? (i + 1) % every === 0 : listed.includes(i));
+  const used = (/** @type {boolean} */ global) => [
+    ...new Set(bases.filter((base, i) => base && isGlobal(i) === global)),
+  ];
+  const [globalBases, localBases] = [used(true), used(false)];
+  expect(
+    globalBases.length < 2 && localBases.length < 2,
+    `layer_rope_theta ${shown(bases)}: layers of one kind with different bases`,
+  );
+  const [theta = localBases[0]] = globalBases;
+  const [localTheta = theta] = localBases;
+  return {
+    ...unrotatedOf(bases.map(Boolean)),
+    ...(theta && { rope_theta: theta }),
+    ...(localTheta !== theta && { local_theta: localTheta }),
+  };
+}
+
+/** @type {Family} */
+export const graniteSwa = {
+  ...granite,
+  arch: 'other',
+  labels: undefined,
+  modules: { ...LLAMA_MODULES, 'self_attn.sinks': 'attn.sinks' },
+  defaults: { tie_word_embeddings: true, rms_norm_eps: 1e-5, sliding_window: 128 },
+  config(hf) {
+    const windows = listedWindow(hf, (i) => i % 4 !== 0);
+    const bases = eachLayer(hf.layer_rope_theta, hf.num_hidden_layers, 'layer_rope_theta');
+    const rope = bases ? basesOf(bases, windows) : {};
+    const config = { ...granite.config(hf), ...windows, ...rope, attn_sinks: true };
+    // Local positions would not be scaled (local_theta).
+    const { rope_type: type = 'default' } = hf.rope_parameters ?? {};
+    expect(!('local_theta' in rope) || type === 'default', `scaled positions (${type}) with two bases of positions`);
+    return config;
+  },
+  gguf: {
+    granite_swa: {
+      ...graniteGguf,
+      modules: () => ({ ...GGUF_MODULES, attn_sinks: 'attn.sinks' }),
+      config(facts) {
+        const config = graniteGguf.config(facts);
+        // Without this list all layers would have a window.
+        facts.get('attention.sliding_window_pattern');
+        const rotated = eachLayer(facts.get('attention.rope_pattern', []), config.layers, 'attention.rope_pattern');
+        return {
+          ...config,
+          ...ggufWindow(facts),
+          ...(rotated && unrotatedOf(rotated.map(Boolean))),
+          attn_sinks: true,
+        };
+      },
+    },
+  },
+};
