@@ -443,6 +443,20 @@ test('the language part of vision models is computed; EXAONE is Qwen 2 without b
   );
 });
 
+test('refused: positions of Spark that are scaled, Jais without ALiBi', async () => {
+  for (const [name, key, value, says] of /** @type {[string, string, any, RegExp][]} */ ([
+    ['spark', 'spark2_5.rope.scaling.factor', 2, /Spark with scaled positions/],
+    ['spark', 'spark2_5.rope.scale_linear', 2, /Spark with scaled positions/],
+    ['spark', 'spark2_5.rope.scaling.attn_factor', 1.5, /Spark with scaled positions/],
+    ['jais', 'jais.attention.max_alibi_bias', 0, /Jais without ALiBi/],
+  ])) {
+    const header = await goldenHeader(name);
+    configOfGguf(header);
+    const changed = { ...header, metadata: { ...header.metadata, [key]: value } };
+    assert.throws(() => configOfGguf(changed), { code: 'UNSUPPORTED', message: says });
+  }
+});
+
 test('openPangu-Embedded is Qwen 2 with a bias of the output of attention', async () => {
   const family = { ...FAMILIES['Qwen 2.5'], layer: { ...DENSE, ...BIASES, 'attn_output.bias': [HIDDEN] } };
   const tensors = tensorsOf(family);

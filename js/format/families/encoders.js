@@ -254,6 +254,8 @@ export const eurobert = {
   labels: undefined,
   unread: /\.rotary_emb\.inv_freq$|^(lm_head|dense|classifier)\./,
   config: (hf) => ({ ...llama.config({ rms_norm_eps: 1e-5, ...hf }), ...EURO }),
+  // In llama.cpp "llama-embed" is a decoder unless attention.causal is false or an option says so. These models are
+  // encoders, and their converter writes no such key.
   gguf: { eurobert: euroGguf, 'llama-embed': { ...euroGguf, ropePairs: 'adjacent', unread: llamaGguf.unread } },
 };
 

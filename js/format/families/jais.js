@@ -38,10 +38,12 @@ export const jais = {
     jais: {
       config(facts) {
         const config = ggufLayerNorm(facts, 'silu');
+        const maxBias = facts.get('attention.max_alibi_bias', 0);
+        expect(maxBias > 0, 'Jais without ALiBi (attention.max_alibi_bias)');
         return {
           ...config,
           ...LAYERS,
-          alibi_max: facts.get('attention.max_alibi_bias', 8),
+          alibi_max: maxBias,
           attn_scale: 1 / config.head_dim,
         };
       },

@@ -58,8 +58,13 @@ export const spark = {
     spark2_5: {
       modules: () => ({ ...GGUF_MODULES, attn_gate: 'attn.gate' }),
       config(facts) {
+        // Without this list all layers would have a window.
         facts.get('attention.sliding_window_pattern');
         const config = ggufRms(facts, 'gelu_erf');
+        // llama.cpp would scale the positions of all layers; the engine does not scale those of layers with a window.
+        const factors = ['rope.scaling.factor', 'rope.scale_linear', 'rope.scaling.attn_factor'];
+        const isScaled = 'rope_scale' in config || factors.some((key) => facts.get(key, 1) !== 1);
+        expect(!isScaled, 'Spark with scaled positions');
         const windows = ggufWindow(facts);
         const localDim = facts.get('rope.dimension_count_swa', config.rope_dim);
         return {
