@@ -1539,6 +1539,15 @@ FAMILIES |= {
 }
 
 
+ROUTED |= {
+    "granitemoe_swa": ("GraniteMoeSWA", torch.bfloat16, 24, SWA | dict(
+        intermediate_size=16, num_local_experts=5, num_experts_per_tok=2, shared_intermediate_size=24, layer_rope_theta=[0, 10000.0, 10000.0, 10000.0]),
+        SWA_KEYS | EXPERTS_KEYS | {"shared_intermediate_size"}, {".sinks": (6.0, 1.0)},
+        {**FACTORS, **SWA_WITHOUT, "the second expert": {"num_experts_per_tok": 1}, "the shared expert": zero_weights("shared_mlp.output_linear.weight"),
+         "the layer without positions": {"layer_rope_theta": [10000.0] * 4}}),
+}
+
+
 def qwen_names(state):
     """Renames weights like the first Qwen: q, k and v after each other in one tensor."""
     out = {}

@@ -32,6 +32,7 @@ LEFT_OUT = {
     "falcon-h1-normed",  # GGUF lacks the order of norm and gate
     "falcon-rw",  # GGUF lacks ALiBi
     "granite_swa-bases",  # GGUF lacks the bases of layers
+    "granitemoe_swa",  # gates and ups of all experts are in one tensor
     "granite-hybrid-rope",  # GGUF lacks the kind of positions
     "gemma2",  # GGUF lacks the factor of scores, which is known for published sizes only
     "llama-dynamic",  # GGUF lacks the scaling

@@ -451,6 +451,11 @@ const LISTED = [
   ['granite_swa', { layer_types: undefined }, { global_layers: [0], unrotated_layers: [0], attn_sinks: true }],
   ['granite_swa', { layer_rope_theta: null }, { unrotated_layers: undefined, rope_theta: 10000 }],
   ['granite_swa', { layer_rope_theta: [0, 50, 50, 0] }, { unrotated_layers: [0, 3], rope_theta: 50 }],
+  [
+    'granitemoe_swa',
+    {},
+    { window: 5, global_layers: [0, 3], unrotated_layers: [0], experts: 5, shared_ffn: 24, attn_sinks: true },
+  ],
   ['granite_swa-bases', {}, { rope_theta: 1000, local_theta: 20, unrotated_layers: undefined }],
   ['mistral', { model_type: 'ministral', layer_types: ['sliding_attention', 'full_attention'] }, { global_every: 2 }],
   // Beyond this number of positions the first Qwen scales scores and positions by the length of the text.

@@ -443,12 +443,13 @@ test('the language part of vision models is computed; EXAONE is Qwen 2 without b
   );
 });
 
-test('refused: positions of Spark that are scaled, Jais without ALiBi', async () => {
+test('refused: positions of Spark that are scaled, Jais without ALiBi, Granite SWA with experts', async () => {
   for (const [name, key, value, says] of /** @type {[string, string, any, RegExp][]} */ ([
     ['spark', 'spark2_5.rope.scaling.factor', 2, /Spark with scaled positions/],
     ['spark', 'spark2_5.rope.scale_linear', 2, /Spark with scaled positions/],
     ['spark', 'spark2_5.rope.scaling.attn_factor', 1.5, /Spark with scaled positions/],
     ['jais', 'jais.attention.max_alibi_bias', 0, /Jais without ALiBi/],
+    ['granite_swa', 'granite_swa.expert_count', 4, /Granite SWA with experts/],
   ])) {
     const header = await goldenHeader(name);
     configOfGguf(header);

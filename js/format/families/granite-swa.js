@@ -3,7 +3,8 @@
  * has a score without a key (a sink).
  */
 import { shown } from '../../shared/quote-value.js';
-import { GGUF_MODULES, ggufWindow } from './gguf.js';
+import { granitemoe } from './experts.js';
+import { GGUF_MODULES, ggufWindow, hasExperts } from './gguf.js';
 import { eachLayer, someLayers } from './layers.js';
 import { granite, graniteGguf } from './llama.js';
 import { LLAMA_MODULES, expect, listedWindow } from './shared.js';
@@ -45,28 +46,34 @@ function basesOf(bases, windows) {
   };
 }
 
+/** Keys that config.json files may omit. */
+const DEFAULTS = { tie_word_embeddings: true, rms_norm_eps: 1e-5, sliding_window: 128 };
+
+/** Returns the keys of windows, rotary positions and sinks. Throws FORMAT, UNSUPPORTED. @param {Record<string, any>} hf */
+function swaOf(hf) {
+  const windows = listedWindow(hf, (i) => i % 4 !== 0);
+  const bases = eachLayer(hf.layer_rope_theta, hf.num_hidden_layers, 'layer_rope_theta');
+  const rope = bases ? basesOf(bases, windows) : {};
+  // Local positions would not be scaled (local_theta).
+  const { rope_type: type = 'default' } = hf.rope_parameters ?? {};
+  expect(!('local_theta' in rope) || type === 'default', `scaled positions (${type}) with two bases of positions`);
+  return { ...windows, ...rope, attn_sinks: true };
+}
+
 /** @type {Family} */
 export const graniteSwa = {
   ...granite,
   arch: 'other',
   labels: undefined,
   modules: { ...LLAMA_MODULES, 'self_attn.sinks': 'attn.sinks' },
-  defaults: { tie_word_embeddings: true, rms_norm_eps: 1e-5, sliding_window: 128 },
-  config(hf) {
-    const windows = listedWindow(hf, (i) => i % 4 !== 0);
-    const bases = eachLayer(hf.layer_rope_theta, hf.num_hidden_layers, 'layer_rope_theta');
-    const rope = bases ? basesOf(bases, windows) : {};
-    const config = { ...granite.config(hf), ...windows, ...rope, attn_sinks: true };
-    // Local positions would not be scaled (local_theta).
-    const { rope_type: type = 'default' } = hf.rope_parameters ?? {};
-    expect(!('local_theta' in rope) || type === 'default', `scaled positions (${type}) with two bases of positions`);
-    return config;
-  },
+  defaults: DEFAULTS,
+  config: (hf) => ({ ...granite.config(hf), ...swaOf(hf) }),
   gguf: {
     granite_swa: {
       ...graniteGguf,
       modules: () => ({ ...GGUF_MODULES, attn_sinks: 'attn.sinks' }),
       config(facts) {
+        expect(!hasExperts(facts), 'Granite SWA with experts, whose gates are in one tensor (convert the safetensors)');
         const config = graniteGguf.config(facts);
         // Without this list all layers would have a window.
         facts.get('attention.sliding_window_pattern');
@@ -80,4 +87,21 @@ export const graniteSwa = {
       },
     },
   },
+};
+
+/** The same with experts in all layers, and perhaps a shared expert. @type {Family} */
+export const graniteMoeSwa = {
+  ...granitemoe,
+  labels: undefined,
+  modules: {
+    ...granitemoe.modules,
+    'self_attn.sinks': 'attn.sinks',
+    // Names in published files.
+    'block_sparse_moe.router': 'mlp.router',
+    'block_sparse_moe.experts.gate_up_proj': granitemoe.modules['block_sparse_moe.input_linear'],
+    'block_sparse_moe.experts.down_proj': 'mlp.experts.down',
+  },
+  defaults: DEFAULTS,
+  config: (hf) => ({ ...granitemoe.config(hf), ...swaOf(hf) }),
+  gguf: {},
 };

@@ -16,7 +16,7 @@ import { embeddingGemma2 } from './embedding-gemma2.js';
 import { gemma, gemma2, gemma3, vaultgemma } from './gemma.js';
 import { gemma4 } from './gemma4.js';
 import { GGUF_MODULES, GGUF_OUTER } from './gguf.js';
-import { graniteSwa } from './granite-swa.js';
+import { graniteMoeSwa, graniteSwa } from './granite-swa.js';
 import { glm, glm4 } from './glm.js';
 import { bigcode, codegen, gpt2, gptj, neox, starcoder2 } from './gpt.js';
 import { hunyuan } from './hunyuan.js';
@@ -71,6 +71,7 @@ export const FAMILIES = {
   granitemoeshared: granitemoe,
   granitemoehybrid: graniteHybrid,
   granite_swa: graniteSwa,
+  granitemoe_swa: graniteMoeSwa,
   olmo,
   olmo2,
   olmo3,
