@@ -6,7 +6,7 @@ import { nodeModule } from '../shared/node.js';
 import { shown } from '../shared/quote-value.js';
 import { canonicalTensors, configOf, endTokens, joinParts, tablesOf } from '../format/families/names.js';
 import { diskFolder, readJson, readText } from './folder.js';
-import { unusedParts } from '../format/meta.js';
+import { suppressedOf, unusedParts } from '../format/meta.js';
 import { labelNames } from '../format/families/labels.js';
 import { readSafetensors } from '../format/safetensors.js';
 import { yesNoReranker } from './reranker.js';
@@ -156,7 +156,9 @@ export async function openHfFolder(folder, file, name) {
   const config = { ...baseConfig, ...sentence.keys, ...reranker?.config };
   const files = file ? [file] : await weightFiles(folder);
   // These calls may throw: they precede the opening of files, which would have to be closed.
-  const ends = endTokens(await readJson(folder, 'generation_config.json'), json);
+  const generation = await readJson(folder, 'generation_config.json');
+  const ends = endTokens(generation, json);
+  const suppressed = suppressedOf(generation?.suppress_tokens, 'generation_config.json: suppress_tokens');
   const template = await templateOf(folder, await readJson(folder, 'tokenizer_config.json'));
   const tables = Object.entries(tablesOf(json, config));
   const dense = await denseTensors(folder, sentence.dense);
@@ -189,6 +191,7 @@ export async function openHfFolder(folder, file, name) {
       prompts: sentence.prompts,
       defaultPrompt: sentence.defaultPrompt,
       unused: [...unusedParts(unused), ...sentence.unused],
+      suppressed,
       ...reranker?.meta,
     },
   };

@@ -1,5 +1,8 @@
 /** The META section (docs/FORMAT.md): metadata of a model that JavaScript uses and the C engine does not need. */
 
+import { BqError } from '../shared/errors.js';
+import { shown } from '../shared/quote-value.js';
+
 /** @import { PairFormat } from '../text/tokenizers/section.js' */
 
 /**
@@ -11,6 +14,7 @@
  *   the input
  * @property {string} [defaultPrompt]  purpose to use if the caller specifies none
  * @property {string[]} [unused]  names of parts of the file that are not used
+ * @property {number[]} [suppressed]  ids of tokens that are never generated
  */
 
 /** Names of tensors that follow from the configuration and are therefore not reported as unused. */
@@ -32,6 +36,17 @@ export function unusedParts(tensors) {
       return path[0] === 'cls' && path.length > 2 ? `cls.${path[1]}` : path[0];
     });
   return [...new Set(parts)].sort();
+}
+
+/**
+ * Returns the ids of tokens that a file lists as never generated; [] without a list. Throws FORMAT.
+ * @param {any} list @param {string} name  name of the list, for the message @returns {number[]}
+ */
+export function suppressedOf(list, name) {
+  const ids = Array.isArray(list) || ArrayBuffer.isView(list) ? Array.from(/** @type {any} */ (list)) : list;
+  if (ids === undefined || ids === null) return [];
+  if (Array.isArray(ids) && ids.every(Number.isInteger)) return ids;
+  throw new BqError('FORMAT', `${name} is ${shown(list)}`, { hint: 'expected a list of token ids' });
 }
 
 /**

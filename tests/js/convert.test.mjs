@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import {
   copyFileSync,
+  cpSync,
   existsSync,
   openSync,
   readdirSync,
@@ -541,4 +542,26 @@ test('the command: a table of errors, exit codes, chat format and card', async (
   assert.match(bad.stderr, /^bq4: READ: /);
   assert.equal(run(out).status, 2);
   assert.ok(existsSync(out));
+});
+
+test('tokens that generation_config.json suppresses are never generated', async () => {
+  const folder = fresh();
+  cpSync(join(ROOT, 'tests/golden/tiny'), folder, { recursive: true });
+  const engine = await createEngine({ threads: 1 });
+  /** @param {any} generation @returns {Promise<number[]>} */
+  const tokensWith = async (generation) => {
+    const out = join(fresh(), 'out.bq4');
+    writeFileSync(join(folder, 'generation_config.json'), JSON.stringify(generation));
+    await convert(folder, out, { quant: 'f32' });
+    const model = await engine.load(fromFile(out));
+    const { tokens } = await model.generate('Once', { temperature: 0, maxTokens: 4 }).result;
+    await model.close();
+    return [...tokens];
+  };
+  const [first] = await tokensWith({});
+  const tokens = await tokensWith({ suppress_tokens: [first] });
+  assert.ok(tokens.length && !tokens.includes(first), `${first}: ${tokens}`);
+  assert.deepEqual(await tokensWith({ suppress_tokens: null }), await tokensWith({}));
+  await assert.rejects(tokensWith({ suppress_tokens: { 3: 1 } }), { code: 'FORMAT', message: /suppress_tokens/ });
+  await engine.close();
 });

@@ -7,7 +7,7 @@ import { test } from 'node:test';
 import { createEngine, fromBytes } from '../../js/node.js';
 import { f16FromNumber } from '../../js/format/bq4/half.js';
 import { FLAG, NONE } from '../../js/text/tokenizers/section.js';
-import { PATTERNS } from '../../js/text/tokenizers/patterns.js';
+import { PATTERNS, patternNamed } from '../../js/text/tokenizers/patterns.js';
 import { readHeader } from '../../js/format/gguf/header.js';
 import { configOfGguf, metaOfGguf, openGguf } from '../../js/format/gguf/open.js';
 import { openBytes } from '../../js/storage/sources/bytes.js';
@@ -1006,3 +1006,127 @@ test('every pre-tokenizer that files of these families name is supported', () =>
 });
 
 test.after(() => engine.close());
+
+test('end tokens have these names, also if the metadata declares them as normal tokens; "</s>" and "<eos>" must be control tokens', async () => {
+  const family = FAMILIES['Gemma 3'];
+  const specials = ['<|im_end|>', '<|eot|>', '<reponame>', '<eos>', '[EOT]', '<PRE>'];
+  /** @param {number} type  of the special tokens @param {number} closing  type of "</s>" */
+  const endsWith = async (type, closing) => {
+    const tokenizer = sentencePiece(specials, { 'tokenizer.ggml.eos_token_id': ['u32', 1] });
+    const [, [, texts]] = tokenizer['tokenizer.ggml.tokens'];
+    const types = tokenizer['tokenizer.ggml.token_type'][1][1].map(
+      (/** @type {number} */ own, /** @type {number} */ i) =>
+        i === 2 ? closing : specials.includes(texts[i]) ? type : own,
+    );
+    const metadata = metadataOf({
+      ...family,
+      tokenizer: {
+        ...tokenizer,
+        'tokenizer.ggml.token_type': ['array', ['i32', types]],
+        'tokenizer.ggml.fim_sep_token_id': ['u32', texts.indexOf('<PRE>')],
+      },
+    });
+    const file = gguf(metadata, tensorsOf({ ...family, tokenizer }));
+    const { tokenizer: read } = await openGguf(openBytes(file), file);
+    const named = read?.eog.map((id) => texts[id]);
+    const model = await engine.load(fromBytes(file), { contextTokens: 64 });
+    const ids = [...(await model.tokenize('he<|im_end|>', { addSpecial: false, parseSpecial: true }))];
+    await model.close();
+    assert.equal(ids.at(-1), texts.indexOf('<|im_end|>'), `type ${type}`);
+    return named?.sort();
+  };
+  const always = ['<s>', '<PRE>', '<|im_end|>', '<|eot|>'];
+  assert.deepEqual(await endsWith(1, 1), always.sort());
+  assert.deepEqual(await endsWith(4, 4), [...always, '<reponame>', '[EOT]'].sort());
+  assert.deepEqual(await endsWith(3, 3), [...always, '<reponame>', '[EOT]', '<eos>', '</s>'].sort());
+});
+
+test("Phi 3: special tokens absorb the white space after them, as in the model's own tokenizer", async () => {
+  const family = FAMILIES['Phi 3'];
+  const model = await engine.load(fromBytes(gguf(metadataOf(family), tensorsOf(family))), { contextTokens: 32 });
+  const [, [, texts]] = family.tokenizer['tokenizer.ggml.tokens'];
+  /** @param {string} text */
+  const tokensOf = async (text) =>
+    [...(await model.tokenize(text, { addSpecial: false, parseSpecial: true }))].map((id) => texts[id]);
+  assert.deepEqual(await tokensOf('<|user|>\nhello<|end|>\n<|assistant|>\n '), [
+    '<|user|>',
+    '▁hello',
+    '<|end|>',
+    '<|assistant|>',
+  ]);
+  assert.deepEqual(await tokensOf('<|endoftext|>\n'), ['<|endoftext|>', '▁', '\n']);
+  await model.close();
+});
+
+test('the file states whether texts are composed (NFC)', async () => {
+  for (const [model, composes] of /** @type {[string, boolean | undefined][]} */ ([
+    ['t5', undefined],
+    ['t5', true],
+    ['gpt2', undefined],
+    ['gpt2', true],
+  ])) {
+    const base = model === 't5' ? sentencePiece(['\u00e9', '\u0301']) : byteLevel('gpt-2', ['<|endoftext|>']);
+    const { 'tokenizer.ggml.token_type': types, ...others } = base;
+    const tokenizer = {
+      ...others,
+      'tokenizer.ggml.token_type': ['array', ['i32', types[1][1].map((/** @type {number} */ t) => (t === 3 ? 1 : t))]],
+      'tokenizer.ggml.model': ['text', model],
+      ...(composes !== undefined && { 'tokenizer.ggml.normalizer.nfc': ['bool', composes] }),
+    };
+    const family = { ...FAMILIES['Llama 3.2'], tokenizer };
+    const loaded = await engine.load(fromBytes(gguf(metadataOf(family), tensorsOf(family))), { contextTokens: 64 });
+    const [apart, whole] = await Promise.all(
+      ['e\u0301', '\u00e9'].map((text) => loaded.tokenize(text, { addSpecial: false })),
+    );
+    await loaded.close();
+    assert.equal(String(apart) === String(whole), Boolean(composes), `${model} ${composes}`);
+  }
+});
+
+test('weights that are multiplied by Hadamard matrices are refused', async () => {
+  const family = FAMILIES['Qwen 3'];
+  const file = gguf({ ...metadataOf(family), 'prism.hadamard.version': ['u32', 1] }, tensorsOf(family));
+  await assert.rejects(openGguf(openBytes(file), file), { code: 'UNSUPPORTED', message: /prism\.hadamard/ });
+});
+
+test('the attention factor of positions applies without scaling, too; a factor of 0 is no scaling', async () => {
+  const header = await goldenHeader('llama-gqa');
+  const config = configOfGguf(header);
+  assert.deepEqual(configWith(header, 'rope.scaling.attn_factor', 1.25), { ...config, rope_scale: 1.25 });
+  assert.deepEqual(configWith(header, 'rope.scaling.factor', 0), config);
+});
+
+test('Granite without rotary positions', async () => {
+  const header = await goldenHeader('granite');
+  const config = configOfGguf(header);
+  assert.deepEqual(configWith(header, 'rope.scaling.finetuned', true), config);
+  const { position, rope_theta: theta, rope_dim: dim } = configWith(header, 'rope.scaling.finetuned', false);
+  assert.deepEqual([position, theta, dim], ['none', undefined, undefined]);
+});
+
+test("Pixtral's tokenizer is Tekken", () => assert.equal(patternNamed('pixtral'), patternNamed('tekken')));
+
+test('tokens that a file suppresses are never generated', async () => {
+  const family = FAMILIES['Qwen 3'];
+  const tensors = tensorsOf(family);
+  /** @param {Metadata} more @param {Record<string, any>} [options] @returns {Promise<number[]>} */
+  const tokensWith = async (more, options) => {
+    const model = await engine.load(fromBytes(gguf({ ...metadataOf(family), ...more }, tensors)), {
+      contextTokens: 64,
+    });
+    const { tokens } = await model.generate('hello', { temperature: 0, maxTokens: 4, ...options }).result;
+    await model.close();
+    return [...tokens];
+  };
+  const [first] = await tokensWith({});
+  /** @type {Metadata} */
+  const suppressed = { 'tokenizer.ggml.suppress_tokens': ['array', ['i32', [first, 1 << 20, -1]]] };
+  const tokens = await tokensWith(suppressed);
+  assert.ok(!tokens.includes(first) && tokens.length > 0, `${tokens}`);
+  const other = await tokensWith(suppressed, { logitBias: [{ token: tokens[0], bias: -Infinity }] });
+  assert.ok(![first, tokens[0]].includes(other[0]), `${other}`);
+  await assert.rejects(tokensWith({ 'tokenizer.ggml.suppress_tokens': ['text', '5'] }), {
+    code: 'FORMAT',
+    message: /suppress_tokens is "5"/,
+  });
+});

@@ -56,6 +56,8 @@ export class LocalModel {
    * @type {import('../../text/tokenizers/section.js').PairFormat | null}
    */
   pair = null;
+  /** Ids of tokens that are never generated. @type {number[]} */
+  #suppressed = [];
   /** @type {import('./adapter.js').Adapters | null} */
   #adapters = null;
   /**
@@ -212,13 +214,21 @@ export class LocalModel {
   async logitProcessors(options, session) {
     const { logitBias, presencePenalty, frequencyPenalty, logprobs, promptLogprobs } = options;
     const logprobCount = logprobs ?? promptLogprobs;
-    if (!logitBias?.length && !presencePenalty && !frequencyPenalty && logprobCount === undefined) return null;
+    const suppressed = this.#suppressed.map((token) => ({ token, bias: -Infinity }));
+    const biases = [...(logitBias ?? []), ...suppressed];
+    if (!biases.length && !presencePenalty && !frequencyPenalty && logprobCount === undefined) return null;
     const { LogitProcessors } = await onDemand(import('../session/lazy-methods.js'));
     this.checkTokens(
       'logitBias',
       (logitBias ?? []).map(({ token }) => token),
     );
-    return new LogitProcessors(this.#wasm, session, options, () => this.bytes('TOKN'), this.info.vocabSize);
+    return new LogitProcessors(
+      this.#wasm,
+      session,
+      { ...options, logitBias: biases },
+      () => this.bytes('TOKN'),
+      this.info.vocabSize,
+    );
   }
 
   /** @returns {ChatFormat | null} */
@@ -240,9 +250,10 @@ export class LocalModel {
    * Returns the fields of `info` that come from the META section.
    * @param {Plan} plan @returns {Pick<ModelInfo, 'labels' | 'reranks' | 'prompts' | 'defaultPrompt' | 'unused'>}
    */
-  #meta({ labelCount: count, generates, embedding }) {
+  #meta({ labelCount: count, generates, embedding, vocabSize }) {
     const meta = this.#json('META') ?? {};
-    const { labels: names = [], pair = null, prompts = {}, defaultPrompt = '', unused = [] } = meta;
+    const { labels: names = [], pair = null, prompts = {}, defaultPrompt = '', unused = [], suppressed = [] } = meta;
+    this.#suppressed = [suppressed].flat().filter((/** @type {number} */ id) => id >= 0 && id < vocabSize);
     const labels = count ? Array.from({ length: count }, (_, i) => String(names[i] ?? `LABEL_${i}`)) : null;
     this.pair = pair;
     const scores = labels?.length === 1 || labels?.join() === 'yes,no';

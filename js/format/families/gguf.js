@@ -39,7 +39,8 @@ import { expect } from './shared.js';
 /** Returns the scaling of positions. @param {GgufFacts} facts @returns {Scaling} */
 function scalingOf({ get, has }) {
   const context = get('context_length');
-  const factor = get('rope.scaling.factor', get('rope.scale_linear', 1));
+  const storedFactor = get('rope.scaling.factor', get('rope.scale_linear', 1));
+  const factor = storedFactor === 0 ? 1 : storedFactor; // 0 stands for no scaling
   const kind = has('rope_factors_long.weight')
     ? 'longrope'
     : get('rope.scaling.type', factor === 1 ? 'none' : 'linear');
@@ -59,12 +60,19 @@ function scalingOf({ get, has }) {
   };
 }
 
-/** Returns the keys of rotary positions. @param {GgufFacts} facts @param {number} headDim */
-const ropeOf = (facts, headDim) => ({
-  rope_theta: facts.get('rope.freq_base', 10000),
-  rope_dim: facts.get('rope.dimension_count', headDim),
-  ...scalingConfig(scalingOf(facts)),
-});
+/**
+ * Returns the keys of rotary positions. The attention factor also applies to positions that are not scaled.
+ * @param {GgufFacts} facts @param {number} headDim
+ */
+function ropeOf(facts, headDim) {
+  const scaling = scalingOf(facts);
+  return {
+    rope_theta: facts.get('rope.freq_base', 10000),
+    rope_dim: facts.get('rope.dimension_count', headDim),
+    ...scalingConfig(scaling),
+    ...(scaling.kind === 'none' && scaling.attention !== 1 && { rope_scale: scaling.attention }),
+  };
+}
 
 /**
  * Returns the tables of angles that follow from the metadata, by canonical name; none if the file has them as tensors.

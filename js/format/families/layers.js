@@ -71,3 +71,12 @@ export const unrotatedGlobals = (windows) => ({
  * @param {number} window
  */
 export const bothSides = (window) => Math.floor(window / 2) + 1;
+
+/**
+ * Returns a configuration without rotary positions.
+ * @param {Record<string, any>} config @returns {Record<string, any>}
+ */
+export function withoutRotary(config) {
+  const { rope_theta: _theta, rope_dim: _dim, rope_scale: _scale, rope_original: _original, ...others } = config;
+  return { ...others, position: 'none' };
+}

@@ -11,7 +11,7 @@ import {
   ggufWindow,
   hasExperts,
 } from './gguf.js';
-import { eachLayer, someLayers, unrotatedGlobals } from './layers.js';
+import { eachLayer, someLayers, unrotatedGlobals, withoutRotary } from './layers.js';
 import { GGUF_LABELS, ggufLastTokenLabels, lastTokenLabels } from './labels.js';
 import {
   LLAMA_MODULES,
@@ -191,6 +191,14 @@ export const graniteGguf = {
   }),
 };
 
+/**
+ * Returns Granite's configuration, without rotary positions if the file denies them with a key that has another meaning
+ * in files of other architectures.
+ * @param {import('./gguf.js').GgufFacts} facts @param {Record<string, any>} config
+ */
+export const ggufOptionalRotary = (facts, config) =>
+  facts.get('rope.scaling.finetuned', true) ? config : withoutRotary(config);
+
 /** The embedding, the attention scores, the residual branches and the logits have scales. @type {Family} */
 export const granite = {
   ...llama,
@@ -202,7 +210,9 @@ export const granite = {
     residual_scale: hf.residual_multiplier ?? 1,
     logit_scale: 1 / (hf.logits_scaling ?? 1),
   }),
-  gguf: { granite: graniteGguf },
+  gguf: {
+    granite: { ...graniteGguf, config: (facts) => ggufOptionalRotary(facts, graniteGguf.config(facts)) },
+  },
 };
 
 /**

@@ -5,8 +5,8 @@
 import { flattened, minusExp, scaledRows } from '../bq4/tensor-views.js';
 import { ggufGraniteExperts, granitemoe } from './experts.js';
 import { GGUF_EXPERT_MODULES, GGUF_MODULES, ggufRecurrent, ggufRms, ggufState, hasExperts } from './gguf.js';
-import { numbersOf } from './layers.js';
-import { graniteGguf, llama } from './llama.js';
+import { numbersOf, withoutRotary } from './layers.js';
+import { ggufOptionalRotary, graniteGguf, llama } from './llama.js';
 import { LLAMA_NAMES, activationOf, expect, layerTypes } from './shared.js';
 
 /** @typedef {import('./shared.js').Family} Family */
@@ -73,15 +73,6 @@ function stateOf(hf) {
     state_key_dim: hf.mamba_d_state ?? 256,
     state_value_dim: inner / heads,
   };
-}
-
-/**
- * Returns the configuration without rotary positions.
- * @param {Record<string, any>} config @returns {Record<string, any>}
- */
-function withoutRotary(config) {
-  const { rope_theta: _theta, rope_dim: _dim, rope_scale: _scale, rope_original: _original, ...others } = config;
-  return { ...others, position: 'none' };
 }
 
 /** Keys of attention for a model without attention. */
@@ -181,7 +172,7 @@ export const graniteHybrid = {
           ...ggufState(facts),
           conv_layers,
         };
-        return facts.get('rope.scaling.finetuned', true) ? config : withoutRotary(config);
+        return ggufOptionalRotary(facts, config);
       },
     },
   },

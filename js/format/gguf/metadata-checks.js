@@ -135,6 +135,9 @@ const CHECKS = {
   rescale_every_n_layers: only(OFF),
 };
 
+/** Key of files whose weights are multiplied by Hadamard matrices; the inputs of products would have to be, too. */
+const HADAMARD = 'prism.hadamard.version';
+
 /** @param {unknown} value @returns {unknown[]} */
 function itemsOf(value) {
   if (value instanceof StringList) return Array.from({ length: value.length }, (_, i) => value.at(i));
@@ -154,6 +157,10 @@ const equals = (item, expected) =>
  * @param {Config} config
  */
 export function checkMetadata(metadata, arch, read, config) {
+  if (Object.hasOwn(metadata, HADAMARD))
+    throw new BqError('UNSUPPORTED', `the weights of the GGUF file are transformed (${HADAMARD})`, {
+      hint: 'load a file of the same model without this transformation',
+    });
   for (const [key, { accepted, always, compared }] of Object.entries(CHECKS)) {
     const name = `${arch}.${key}`;
     if (!Object.hasOwn(metadata, name) || (read.has(key) && !always)) continue;

@@ -11,7 +11,7 @@ import { readHeader } from './header.js';
 import { checkMetadata } from './metadata-checks.js';
 import { readRange } from '../../storage/sources/read.js';
 import { STRIDE } from '../../storage/sources/split.js';
-import { metaOf, unusedParts } from '../meta.js';
+import { metaOf, suppressedOf, unusedParts } from '../meta.js';
 import { ggufTables } from '../families/gguf.js';
 import { GGUF_ARCHITECTURES } from '../families/index.js';
 import { isOfSharedKeys } from '../families/layers.js';
@@ -33,6 +33,9 @@ const ARCHITECTURE_HINTS = {
   'bitnet-b1.58':
     "this is a file of Microsoft's bitnet.cpp, with weights of its own type I2_S; convert the safetensors of the model",
 };
+
+/** Key of tokens that are never generated. */
+const SUPPRESSED = 'tokenizer.ggml.suppress_tokens';
 
 /** Names of a classifier's tensors. */
 const GGUF_LABEL_TENSOR = /^cls\./;
@@ -159,6 +162,7 @@ function metaFrom({ metadata, tensors }, names, config, tokenizer) {
       labels: labels instanceof StringList ? Array.from({ length: labels.length }, (_, i) => labels.at(i)) : [],
       pair: typeof template === 'string' ? { template } : (tokenizer?.pair ?? null),
     }),
+    suppressed: suppressedOf(metadata[SUPPRESSED], SUPPRESSED),
     unused: unusedParts(tensors.filter(({ name }) => !names.has(name)).map(({ name }) => name)),
   });
 }

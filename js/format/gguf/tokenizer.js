@@ -15,10 +15,10 @@ import {
 } from '../../text/tokenizers/section.js';
 import { stage } from '../../text/tokenizers/hf-split.js';
 import {
+  addedParts,
   bertParts,
   charsmapPart,
   composed,
-  spacedParts,
   spacesPart,
   writtenParts,
 } from '../../text/tokenizers/normalizers.js';
@@ -31,13 +31,25 @@ import { bertStages, longestWord } from '../../text/tokenizers/wordpiece.js';
 
 const SUPPORTED_MODELS =
   'expected "gpt2" (byte-level BPE), "llama" (SentencePiece BPE), "t5" (SentencePiece unigram), "bert" (WordPiece) or "gemma4"';
-/** Control and added tokens that end a turn or a file even if the metadata does not declare them. */
-const END_TOKENS = new Set(
-  (
-    '<|endoftext|> <|end|> <|im_end|> <|eot_id|> <|eom_id|> <|end_of_text|> <|return|> <|call|> <end_of_turn> <end_of_utterance> ' +
-    '<EOT> _<EOT> [EOT] [EOS] <turn|> <|tool_response> <｜end▁of▁sentence｜> <|fim_pad|> <|repo_name|> <|file_sep|>'
-  ).split(' '),
+/**
+ * Tokens that end a turn or a file even if the metadata does not declare them, by their texts, with the least special
+ * type that they need: some files declare tokens that no text has as normal ones; "</s>" may be an added token of HTML.
+ * @type {Map<string, number>}
+ */
+const END_TOKENS = new Map(
+  /** @type {[number, string][]} */ ([
+    [
+      TOKEN.normal,
+      '<|endoftext|> <|end|> <|im_end|> <|eot_id|> <|eom_id|> <|eot|> <|end_of_text|> <|return|> <|call|> <|calls|> <|flush|> ' +
+        '<|ifm|im_end|> <end_of_turn> <end_of_utterance> <turn|> <|tool_response> <｜end▁of▁sentence｜> ' +
+        '<|fim_pad|> <|fim_repo|> <|repo_name|> <|file_sep|>',
+    ],
+    [TOKEN.user, '<EOT> _<EOT> [EOT] [EOS] [e~[ <fim-pad> <fim_pad> <fim-repo> <reponame>'],
+    [TOKEN.control, '</s> <eos>'],
+  ]).flatMap(([kind, texts]) => texts.split(' ').map((text) => /** @type {[string, number]} */ ([text, kind]))),
 );
+/** First bytes of END_TOKENS, and the largest number of bytes of one. */
+const [END_TOKEN_STARTS, END_TOKEN_BYTES] = [[...'<[_'].map((c) => c.charCodeAt(0)), 32];
 /** Pre-tokenizers of older files without tokenizer.ggml.pre, by architecture. @type {Record<string, string>} */
 const DEFAULT_PRE_TOKENIZERS = {
   qwen2: 'qwen2',
@@ -85,7 +97,8 @@ function byteLevel(get, architecture) {
       `the GGUF file has the unsupported pre-tokenizer "${name}"`,
       `expected one of ${PATTERNS.flatMap(({ names }) => names).join(', ')}`,
     );
-  const { split, nfc, whole, bos } = pattern;
+  const { split, whole, bos } = pattern;
+  const nfc = get('normalizer.nfc') ?? pattern.nfc;
   const stages = () => (pattern.stages ?? EXPRESSIONS[/** @type {string} */ (split)]).map((source) => stage(source));
   return {
     kind: KIND.bpe,
@@ -114,6 +127,7 @@ function unigram(get) {
     eos: true,
     write: writePiece,
     parts: [
+      ...(get('normalizer.nfc') ? composed() : []),
       ...(map ? charsmapPart(Uint8Array.from(map)) : []),
       ...(removesRepeated ? [spacesPart({ atStart: true, atEnd: true, repeated: true })] : []),
     ],
@@ -153,7 +167,7 @@ const KINDS = { gpt2: byteLevel, llama: sentencePiece, t5: unigram, bert: wordpi
 /** Boolean keys of tokenizers. */
 const FLAGS = new Set([
   ...['add_bos_token', 'add_eos_token', 'add_sep_token', 'add_space_prefix', 'remove_extra_whitespaces'],
-  ...['normalizer.lowercase', 'normalizer.strip_accents'],
+  ...['normalizer.nfc', 'normalizer.lowercase', 'normalizer.strip_accents'],
 ]);
 
 /**
@@ -185,9 +199,9 @@ function readMerges(get, kind, texts) {
 /**
  * Reads the ids of special tokens, and those of tokens that end a text.
  * @param {(key: string) => any} get @param {string} model @param {StringList} texts
- * @param {Uint8Array} kinds  kinds of tokens
+ * @param {Uint8Array} kinds  kinds of tokens @param {number[]} ends  ids of tokens that end a text by their names
  */
-function readSpecialIds(get, model, texts, kinds) {
+function readSpecialIds(get, model, texts, kinds, ends) {
   const defaultId = (/** @type {string} */ name) => {
     const value = DEFAULT_IDS[model]?.[name];
     return model === 'gpt2' && kinds[value] !== TOKEN.control ? undefined : value;
@@ -199,19 +213,14 @@ function readSpecialIds(get, model, texts, kinds) {
     ) ?? NONE;
   const [bos, eos] =
     model === 'bert' ? [id('cls', 'bos'), id('seperator', 'separator', 'eos')] : [id('bos'), id('eos')];
-  const ends = [
-    id('eos'),
-    id('eot'),
-    id('eom'),
-    ...Array.from(kinds.keys()).filter((i) => isSpecial(kinds[i]) && END_TOKENS.has(texts.at(i))),
-  ];
+  const eog = [id('eos'), id('eot'), id('eom'), id('fim_pad'), id('fim_rep'), id('fim_sep'), ...ends];
   return {
     bos,
     eos,
     pad: id('padding'),
     // Like the original tokenizers, byte-level ones omit bytes that have no token.
     unk: model === 'gpt2' ? NONE : id('unknown'),
-    eog: [...new Set(ends)].filter((end) => end !== NONE),
+    eog: [...new Set(eog)].filter((end) => end !== NONE),
   };
 }
 
@@ -248,13 +257,17 @@ export function tokenizerFromGguf(metadata) {
   const { kinds } = vocabulary;
   const marks = model === 'gemma4' ? marksOf(vocabulary) : [];
   for (const mark of marks) kinds[mark] = TOKEN.normal;
-  const ids = readSpecialIds(get, model, texts, kinds);
+  const ends = endTokensOf(texts, kinds);
+  for (const end of ends) if (kinds[end] === TOKEN.normal) kinds[end] = TOKEN.control;
+  const ids = readSpecialIds(get, model, texts, kinds, ends);
   const flag = (/** @type {string} */ key, /** @type {number} */ bit, /** @type {boolean} */ defaultValue) =>
     (get(key) ?? defaultValue) ? bit : 0;
   const packed = { ...vocabulary, merges: readMerges(get, kind.kind, texts) };
   const parts = [
     ...(kind.parts ?? []),
-    ...(kind.kind === KIND.spm ? spacedParts(spacedOf(vocabulary)) : writtenParts(marks)),
+    ...(kind.kind === KIND.spm
+      ? addedParts(spacedOf(vocabulary), architecture === 'phi3' ? strippingOf(texts, kinds) : [])
+      : writtenParts(marks)),
   ];
   return {
     ...kind,
@@ -292,6 +305,18 @@ function pairOf(architecture, model, bos, eos, addSeparator = architecture === '
 const spacedOf = ({ text, ends, kinds }) =>
   [...kinds.keys()].filter((i) => kinds[i] === TOKEN.user && text.subarray(ends[i - 1] ?? 0, ends[i]).includes(32));
 
+/** Special tokens of Phi-3 and 3.5 that do not absorb the white space after them. */
+const KEEPS_SPACE = ['<unk>', '<s>', '<|endoftext|>'];
+
+/**
+ * Returns the ids of Phi-3's special tokens that absorb the white space after them, which GGUF files do not declare.
+ * @param {StringList} texts @param {Uint8Array} kinds
+ */
+const strippingOf = (texts, kinds) =>
+  [...kinds.keys()].filter(
+    (i) => (kinds[i] === TOKEN.control || kinds[i] === TOKEN.user) && !KEEPS_SPACE.includes(texts.at(i)),
+  );
+
 /**
  * Returns the ids of added tokens that consist of ▁ only (Gemma). Merging spaces also produces them: they are normal
  * tokens for which the text is also searched.
@@ -303,8 +328,19 @@ const marksOf = ({ text, ends, kinds }) =>
     return kinds[i] === TOKEN.user && tokenBytes.length > 0 && tokenBytes.every((byte) => byte === 32);
   });
 
-/** Whether a token is a control or added token. @param {number} kind */
-const isSpecial = (kind) => kind === TOKEN.control || kind === TOKEN.user;
+/**
+ * Returns the ids of END_TOKENS.
+ * @param {StringList} texts @param {Uint8Array} kinds @returns {number[]}
+ */
+const endTokensOf = (texts, kinds) =>
+  [...kinds.keys()].filter((i) => {
+    const [from, to] = [texts.starts[i], texts.ends[i]];
+    // Only few texts are decoded, since a vocabulary may have 262,144.
+    if (to - from > END_TOKEN_BYTES || !END_TOKEN_STARTS.includes(texts.bytes[from])) return false;
+    const least = END_TOKENS.get(texts.at(i));
+    if (least === undefined) return false;
+    return kinds[i] === TOKEN.control || kinds[i] === least || (kinds[i] === TOKEN.user && least === TOKEN.normal);
+  });
 
 /**
  * @param {StringList} texts

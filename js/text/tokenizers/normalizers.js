@@ -269,12 +269,17 @@ export function writtenParts(ids) {
 }
 
 /**
- * Creates the rules of tokens with spaces (such as Gemma's runs of spaces). SentencePiece searches for them in the
- * normalized text, in which a ▁ of the input counts as a space.
- * @param {Iterable<number>} ids  of these tokens, in ascending order
+ * Creates the rules of added tokens of SentencePiece. It searches for tokens with spaces (such as Gemma's runs of
+ * spaces) in the normalized text, in which a ▁ of the input counts as a space.
+ * @param {number[]} spaced  ids of tokens with spaces @param {number[]} stripping  ids of tokens that absorb the white
+ *   space after them
  * @returns {Part[]}
  */
-export function spacedParts(ids) {
-  const rows = Uint32Array.from(Array.from(ids, (id) => [id, 8]).flat());
-  return rows.length ? [replacePart('\u2581', ' '), { type: PART.rules, bytes: new Uint8Array(rows.buffer) }] : [];
+export function addedParts(spaced, stripping) {
+  const ids = [...new Set([...spaced, ...stripping])].sort((a, b) => a - b);
+  const rows = ids.flatMap((id) => [id, (spaced.includes(id) ? 8 : 0) | (stripping.includes(id) ? 2 : 0)]);
+  return [
+    ...(spaced.length ? [replacePart('\u2581', ' ')] : []),
+    ...(rows.length ? [{ type: PART.rules, bytes: new Uint8Array(Uint32Array.from(rows).buffer) }] : []),
+  ];
 }

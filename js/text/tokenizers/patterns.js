@@ -78,7 +78,7 @@ export const PATTERNS = [
     split: 'digits',
   },
   {
-    names: ['llama-bpe', 'llama3', 'llama-v3', 'falcon3', 'falcon-h1', 'pixtral', 'midm-2.0', 'lfm2', 'jina-v5-nano'],
+    names: ['llama-bpe', 'llama3', 'llama-v3', 'falcon3', 'falcon-h1', 'midm-2.0', 'lfm2', 'jina-v5-nano'],
     split: 'llama-3',
     whole: true,
     bos: true,
@@ -112,7 +112,7 @@ export const PATTERNS = [
   { names: ['default'], stages: [R`[\p{P}$+<=>^~|]+`, gpt2, R`\p{N}+`, '[0-9][0-9][0-9]'] },
   { names: ['bloom', 'poro-chat', 'gpt3-finnish'], stages: [bloom] },
   { names: ['viking'], stages: [bloom, R`\p{N}`] },
-  { names: ['tekken'], whole: true, bos: true, stages: [cased('', R`\p{N}`)] },
+  { names: ['tekken', 'pixtral'], whole: true, bos: true, stages: [cased('', R`\p{N}`)] },
   {
     names: ['chameleon'],
     bos: true,

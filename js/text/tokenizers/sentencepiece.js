@@ -1,6 +1,6 @@
 /** Parses SentencePiece's tokenizer.model, a ModelProto (protocol buffers): only the fields that encoding needs. */
 import { byteOf, fromPiece, fromUtf8, utf8 } from './bytes.js';
-import { charsmapPart, spacedParts, spacesPart } from './normalizers.js';
+import { addedParts, charsmapPart, spacesPart } from './normalizers.js';
 import { FLAG, KIND, malformed, NONE, TOKEN, unsupported } from './section.js';
 
 /** @import { Token, Tokenizer } from './section.js' */
@@ -115,7 +115,10 @@ export function parseSentencePiece(bytes, hints = {}) {
   const parts = [
     ...(map instanceof Uint8Array ? charsmapPart(map) : []),
     ...(removesRepeated ? [spacesPart({ atStart: true, atEnd: true, repeated: true })] : []),
-    ...spacedParts(pieces.flatMap((piece, id) => (isSpaced(piece.bytes, piece.kind) ? [id] : []))),
+    ...addedParts(
+      pieces.flatMap((piece, id) => (isSpaced(piece.bytes, piece.kind) ? [id] : [])),
+      [],
+    ),
   ];
   const [unk, bos, eos] = [idAt(40, 0), idAt(41, 1), idAt(42, 2)];
   const { addBos = kind === KIND.spm, addEos = kind === KIND.unigram, eog = [] } = hints;
