@@ -854,6 +854,7 @@ const REFUSED = [
   [['llama3', 'lfm2', 'lfm3', 'mamba2'], 'full_attention_interval', FACTOR],
   [['glm4'], 'rope.dimension_sections', [[16, 24, 24, 0], [0, 1], [1], [8, 12, 12, 0], Int32Array.of(2, 2, 0, 0)]],
   [['llama3', 'qwen2', 'phi3', 'gemma3'], 'rope.scaling.alpha', FACTOR],
+  [['gemma3', 'gemma4', 'lfm3', 'modern-bert'], 'rope.scaling.attn_factor', but(1)],
   [['qwen2-yarn'], 'rope.scaling.yarn_ext_factor', [0, 2, 0.5, NaN, Infinity, 'x']],
   [
     ['llama3', 'qwen2', 'gemma3', 'falcon'],
@@ -1129,4 +1130,37 @@ test('tokens that a file suppresses are never generated', async () => {
     code: 'FORMAT',
     message: /suppress_tokens is "5"/,
   });
+});
+
+test('Qwen3.5: the layers with a delta net are listed, or have a period in older files', async () => {
+  const header = await goldenHeader('qwen35');
+  const { conv_layers: layers } = configOfGguf(header);
+  assert.deepEqual(layers, [0, 1, 2]);
+  const key = 'attention.recurrent_layers';
+  assert.deepEqual(configWith(header, key, undefined).conv_layers, layers);
+  assert.deepEqual(configWith(header, key, [true, false, true, false]).conv_layers, [0, 2]);
+  assert.throws(() => configWith(header, key, [true]), { code: 'FORMAT', message: /recurrent_layers lists 1 of 4/ });
+});
+
+test('ModernBERT without a window: all layers have global attention', async () => {
+  const header = await goldenHeader('modern-bert');
+  for (const window of [0, undefined]) {
+    const config = configWith(header, 'attention.sliding_window', window);
+    const { window: size, local_theta: theta, global_every: every, global_layers: listed } = config;
+    assert.deepEqual([size, theta, every, listed], Array(4).fill(undefined));
+  }
+});
+
+test('the activation of a classifier is that of the file, or it is refused', async () => {
+  const bytes = readFileSync(new URL('../golden/rerankers/modern-bert/modern-bert.gguf', import.meta.url));
+  const header = await readHeader(openBytes(bytes), bytes);
+  const key = 'classifier.activation';
+  assert.equal(configOfGguf(header).dense_activation, 'gelu_erf');
+  assert.equal(configWith(header, key, 'gelu').dense_activation, 'gelu_erf');
+  assert.equal(configWith(header, key, 'tanh').dense_activation, 'tanh');
+  for (const value of ['silu', 'toString', 5])
+    assert.throws(() => configWith(header, key, value), {
+      code: 'UNSUPPORTED',
+      message: /a classifier with the activ/,
+    });
 });

@@ -95,16 +95,20 @@ export const modernbert = {
       config: (facts) => {
         const act = facts.get('hidden_act', facts.get('hidden_activation', 'gelu'));
         const config = ggufRotaryLayerNorm(facts, activationOf(act));
+        const window = facts.get('attention.sliding_window', 0);
         const pattern = facts.get('attention.sliding_window_pattern', 3);
         const listed = typeof pattern === 'number' ? null : eachLayer(pattern, config.layers, 'sliding_window_pattern');
         return {
           ...config,
           ...MODERN,
           tied: false,
-          local_theta: facts.get('rope.freq_base_swa', 10000),
-          window: bothSides(facts.get('attention.sliding_window')),
-          ...globalLayersOf(config.layers, listed && listed.map((isLocal) => !isLocal), pattern),
-          ...ggufLabels(facts, 'gelu_erf', 1),
+          // Without a window all layers have the base of global attention.
+          ...(window && {
+            local_theta: facts.get('rope.freq_base_swa', 10000),
+            window: bothSides(window),
+            ...globalLayersOf(config.layers, listed && listed.map((isLocal) => !isLocal), pattern),
+          }),
+          ...ggufLabels(facts, 'gelu', 1),
         };
       },
     },

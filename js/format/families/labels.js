@@ -3,6 +3,9 @@
  * configuration). A reranker is a classifier with a single label, or with the labels "yes" and "no".
  */
 
+import { shown } from '../../shared/quote-value.js';
+import { expect } from './shared.js';
+
 /** @typedef {import('./gguf.js').GgufFacts} GgufFacts */
 
 /**
@@ -70,18 +73,25 @@ export const lastTokenLabels = (hf) =>
 /** Canonical names of a classifier's modules in GGUF files. */
 export const GGUF_LABELS = { cls: 'pooled.dense1', 'cls.output': 'pooled.dense2', 'cls.norm': 'pooled.norm' };
 
+/** Values of dense_activation by GGUF's names of activations. @type {Record<string, string>} */
+const GGUF_ACTIVATIONS = { gelu: 'gelu_erf', tanh: 'tanh' };
+
 /**
  * Returns the keys of the classifier in a GGUF file; {} if the file has no usable classifier. A classifier needs the
  * matrix of its labels. BERT's own classifier (recognized by two token types) also needs the pooler before it, which
  * the converter to GGUF omits.
- * @param {GgufFacts} facts @param {string} [activation]
+ * Throws UNSUPPORTED.
+ * @param {GgufFacts} facts
+ * @param {string} [activation]  GGUF's name of the activation, used if the file does not specify it
  * @param {number} [pooling]  used if the file does not specify the pooling: 1 is the mean, 2 the first token
  */
 export function ggufLabels({ has, dims, get }, activation = 'tanh', pooling = 2) {
+  const named = get('classifier.activation', activation);
   const [dense, out] = [has('cls.weight'), has('cls.output.weight')];
   if (!out || (!dense && has('token_types.weight') && dims('token_types.weight')[0] > 1)) return {};
+  expect(!dense || Object.hasOwn(GGUF_ACTIVATIONS, named), `a classifier with the activation ${shown(named)}`);
   return {
-    ...(dense && { dense1: dims('cls.weight')[0], dense_activation: activation }),
+    ...(dense && { dense1: dims('cls.weight')[0], dense_activation: GGUF_ACTIVATIONS[named] }),
     dense2: dims('cls.output.weight')[0],
     labels: true,
     pooling: get('classifier.pooling_type', pooling) === 1 ? 'mean' : 'cls',

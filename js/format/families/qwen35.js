@@ -1,7 +1,7 @@
 /** Qwen3.5: three of four layers are gated delta nets; the others have attention with a gated result. */
 import { flattened, minusExp, plusOne } from '../bq4/tensor-views.js';
 import { GGUF_HEAD_NORMS, GGUF_MODULES, ggufRms, ggufState } from './gguf.js';
-import { numbersOf } from './layers.js';
+import { eachLayer, numbersOf } from './layers.js';
 import { LLAMA_MODULES, LLAMA_NAMES, activationOf, expect, layerTypes, sizesOf } from './shared.js';
 
 /** @typedef {import('./shared.js').Family} Family */
@@ -93,14 +93,17 @@ export const qwen35 = {
         ssm_out: 'delta.out',
       }),
       config: (facts) => {
-        const every = facts.get('full_attention_interval', 4);
         const [config, state] = [ggufRms(facts), ggufState(facts)];
+        // Older files only have the period.
+        const every = facts.get('full_attention_interval', 4);
+        const listed = facts.get('attention.recurrent_layers', null);
+        const recurrent = eachLayer(listed, facts.get('block_count'), 'attention.recurrent_layers');
         return {
           ...config,
           qk_norm: 'heads',
           attn_gate: 'dims',
           ...state,
-          conv_layers: numbersOf(config.layers).filter((i) => (i + 1) % every),
+          conv_layers: numbersOf(config.layers).filter((i) => (recurrent ? recurrent[i] : (i + 1) % every)),
           // The converter stores the first value heads of all key heads, then the second value heads, and so on.
           state_strided: state.state_value_heads !== state.state_key_heads,
         };

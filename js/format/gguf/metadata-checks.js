@@ -126,6 +126,11 @@ const CHECKS = {
   },
   'rope.freq_base_swa': ofWindows(({ local_theta: local, rope_theta: theta }) => [local ?? theta]),
   'rope.scaling.alpha': ofRotary(() => FACTOR_ONE),
+  // Layers with a window and positions of their own would have the factor, too, except in OLMo 3 (norms only after layers).
+  'rope.scaling.attn_factor': {
+    accepted: ({ local_theta: local, norm_place: place }) => (local !== undefined && place !== 'after' ? [1] : []),
+    always: true,
+  },
   'rope.scaling.yarn_ext_factor': ofRotary((_, get) => (get('rope.scaling.type') === 'yarn' ? [1, -1] : [0, 1, -1])),
   full_attention_interval: only(FACTOR_ONE),
   // Other sizes of a recurrent state have no effect without its tensors (Granite 4 without Mamba-2 has such sizes).
