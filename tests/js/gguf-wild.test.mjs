@@ -1164,3 +1164,55 @@ test('the activation of a classifier is that of the file, or it is refused', asy
       message: /a classifier with the activ/,
     });
 });
+
+test('experts in all layers: feed_forward_length may be a list, 0 or missing; Mamba-2 does not need it', async () => {
+  const key = 'feed_forward_length';
+  for (const name of ['qwen3moe', 'mixtral']) {
+    const header = await goldenHeader(name);
+    const config = configOfGguf(header);
+    const list = Int32Array.from({ length: config.layers }, () => config.ffn);
+    assert.deepEqual(configWith(header, key, list), config, name);
+  }
+  const header = await goldenHeader('qwen3moe');
+  for (const value of [0, undefined]) {
+    const config = configWith(header, key, value);
+    assert.equal(config.ffn, config.expert_ffn);
+  }
+  const recurrent = await goldenHeader('mamba2');
+  assert.deepEqual(configWith(recurrent, key, undefined), configOfGguf(recurrent));
+});
+
+test("Granite's multilingual embedding model has Gemma 4's kind of tokenizer, under the name gpt2; words with a prefix are refused", async () => {
+  const spm = sentencePiece(['<eos>']);
+  const [, [, texts]] = spm['tokenizer.ggml.tokens'];
+  const types = spm['tokenizer.ggml.token_type'][1][1];
+  const tokensOf = (/** @type {number} */ type) =>
+    texts.filter((/** @type {any} */ _, /** @type {number} */ i) => types[i] === type);
+  /** @param {Metadata} more @returns {Promise<any>} */
+  const idsWith = async (more) => {
+    /** @type {Metadata} */
+    const tokenizer = {
+      ...spm,
+      'tokenizer.ggml.merges': ['array', ['text', ['h e', 'l l', 'he ll', 'hell o', '▁ w']]],
+      'tokenizer.ggml.add_bos_token': ['bool', false],
+      ...more,
+    };
+    const family = { ...FAMILIES['Gemma 3'], tokenizer };
+    const model = await engine.load(fromBytes(gguf(metadataOf(family), tensorsOf(family))), { contextTokens: 64 });
+    const ids = await model.tokenize('hello  world é\n');
+    await model.close();
+    return [...ids].map((id) => texts[id]);
+  };
+  /** @type {Metadata} */
+  const named = {
+    'tokenizer.ggml.model': ['text', 'gpt2'],
+    'tokenizer.ggml.pre': ['text', 'granite-embed-multi-311m'],
+  };
+  const expected = await idsWith({ 'tokenizer.ggml.model': ['text', 'gemma4'] });
+  assert.deepEqual(expected.slice(0, 5), ['<s>', 'hello', '▁', '▁w', 'o']);
+  assert.ok(tokensOf(6).includes(expected.at(-2)), `${expected}`);
+  assert.deepEqual(await idsWith(named), expected);
+  const scheme = 'tokenizer.ggml.metaspace.prepend_scheme';
+  assert.deepEqual(await idsWith({ ...named, [scheme]: ['text', 'never'] }), expected);
+  await assert.rejects(idsWith({ ...named, [scheme]: ['text', 'first'] }), { code: 'UNSUPPORTED', message: /"first"/ });
+});

@@ -100,6 +100,9 @@ export const POOLING = ['unsaid', 'mean', 'cls', 'last'];
 /** Returns the keys of pooling. Pooled vectors are normalized, as in llama.cpp by default. @param {any} type */
 const poolingOf = (type) => ([1, 2, 3].includes(type) ? { pooling: POOLING[type], normalize: true } : {});
 
+/** Returns a number, or the first one of a list with an entry for each layer. @param {any} value @returns {number} */
+const firstOf = (value) => (typeof value === 'number' ? value : Array.from(value)[0]);
+
 /**
  * Returns a number of heads, of which files may have a list with an entry for each layer. Throws UNSUPPORTED.
  * @param {any} count @returns {number}
@@ -136,8 +139,10 @@ function sizesOf({ get, has, dims }, kvHeads = get('attention.head_count_kv', ge
     heads,
     kv_heads: headsOf(kvHeads),
     head_dim: get('attention.key_length', hidden / heads),
-    // In some files feed_forward_length differs from the tensors.
-    ffn: has('blk.0.ffn_down.weight') ? dims('blk.0.ffn_down.weight')[1] : get('feed_forward_length'),
+    // In some files feed_forward_length differs from the tensors. Files of models with experts only may lack it.
+    ffn: has('blk.0.ffn_down.weight')
+      ? dims('blk.0.ffn_down.weight')[1]
+      : firstOf(get('feed_forward_length', 0)) || firstOf(get('expert_feed_forward_length', 0)),
     vocab: dims('token_embd.weight')[0],
     context: get('context_length'),
     tied: !has('output.weight'),

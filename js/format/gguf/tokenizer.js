@@ -151,15 +151,26 @@ function wordpiece(get) {
   };
 }
 
-/** @returns {Kind} */
-const gemma4 = () => ({
-  kind: KIND.bpe,
-  flags: FLAG.characters,
-  bos: true,
-  write: writePiece,
-  parts: [stage('[^\\n]+|[\\n]+')],
-  alwaysBos: true,
-});
+/** Pre-tokenizers of files with the tokenizer "gpt2" that is that of Gemma 4. */
+const GEMMA4_PRE_TOKENIZERS = ['gemma4', 'granite-embed-multi-311m'];
+
+/** Throws UNSUPPORTED. @param {(key: string) => any} get @returns {Kind} */
+function gemma4(get) {
+  const scheme = get('metaspace.prepend_scheme') ?? 'never';
+  if (scheme !== 'never')
+    throw unsupported(
+      `tokenizer.ggml.metaspace.prepend_scheme is ${shown(scheme)}, which is not supported for this tokenizer`,
+      'expected "never"',
+    );
+  return {
+    kind: KIND.bpe,
+    flags: FLAG.characters,
+    bos: true,
+    write: writePiece,
+    parts: [stage('[^\\n]+|[\\n]+')],
+    alwaysBos: true,
+  };
+}
 
 /** @type {Record<string, (get: (key: string) => any, architecture: string) => Kind>} */
 const KINDS = { gpt2: byteLevel, llama: sentencePiece, t5: unigram, bert: wordpiece, gemma4 };
@@ -233,7 +244,8 @@ export function tokenizerFromGguf(metadata) {
   const get = (/** @type {string} */ key) => checkedValue(key, metadata[`tokenizer.ggml.${key}`]);
   const texts = get('tokens');
   if (!(texts instanceof StringList)) throw malformed('the GGUF file has no list of strings tokenizer.ggml.tokens');
-  const model = get('model');
+  const isGemma4 = get('model') === 'gpt2' && GEMMA4_PRE_TOKENIZERS.includes(get('pre'));
+  const model = isGemma4 ? 'gemma4' : get('model');
   if (!Object.hasOwn(KINDS, model))
     throw unsupported(`the GGUF file has the unsupported tokenizer "${model}"`, SUPPORTED_MODELS);
   const architecture = metadata['general.architecture'];
