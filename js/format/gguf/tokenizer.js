@@ -269,12 +269,13 @@ export function tokenizerFromGguf(metadata) {
   const { kinds } = vocabulary;
   const marks = model === 'gemma4' ? marksOf(vocabulary) : [];
   for (const mark of marks) kinds[mark] = TOKEN.normal;
-  const ends = endTokensOf(texts, kinds);
+  const merges = readMerges(get, kind.kind, texts);
+  const ends = endTokensOf(texts, kinds, merges);
   for (const end of ends) if (kinds[end] === TOKEN.normal) kinds[end] = TOKEN.control;
   const ids = readSpecialIds(get, model, texts, kinds, ends);
   const flag = (/** @type {string} */ key, /** @type {number} */ bit, /** @type {boolean} */ defaultValue) =>
     (get(key) ?? defaultValue) ? bit : 0;
-  const packed = { ...vocabulary, merges: readMerges(get, kind.kind, texts) };
+  const packed = { ...vocabulary, merges };
   const parts = [
     ...(kind.parts ?? []),
     ...(kind.kind === KIND.spm
@@ -341,16 +342,18 @@ const marksOf = ({ text, ends, kinds }) =>
   });
 
 /**
- * Returns the ids of END_TOKENS.
- * @param {StringList} texts @param {Uint8Array} kinds @returns {number[]}
+ * Returns the ids of END_TOKENS. A normal token that merges produce is a piece of ordinary text.
+ * @param {StringList} texts @param {Uint8Array} kinds @param {Uint32Array} merges  three ids for each merge
+ * @returns {number[]}
  */
-const endTokensOf = (texts, kinds) =>
+const endTokensOf = (texts, kinds, merges) =>
   [...kinds.keys()].filter((i) => {
     const [from, to] = [texts.starts[i], texts.ends[i]];
     // Only few texts are decoded, since a vocabulary may have 262,144.
     if (to - from > END_TOKEN_BYTES || !END_TOKEN_STARTS.includes(texts.bytes[from])) return false;
     const least = END_TOKENS.get(texts.at(i));
     if (least === undefined) return false;
+    if (kinds[i] === TOKEN.normal && merges.some((id, at) => id === i && at % 3 === 2)) return false;
     return kinds[i] === TOKEN.control || kinds[i] === least || (kinds[i] === TOKEN.user && least === TOKEN.normal);
   });
 

@@ -87,6 +87,7 @@ export const PATTERNS = [
   { names: ['glm4', 'glm5'], split: 'llama-3', whole: true },
   { names: ['qwen2', 'deepseek-r1-qwen', 'kormo', 'f2llmv2', 'stablelm2'], split: 'qwen-2', nfc: true },
   { names: ['megrez', 'hunyuan', 'solar-open', 'grok-2'], split: 'qwen-2' },
+  { names: ['ufakzeka'], stages: [R`[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|${spaces}`] },
   {
     names: ['qwen35'],
     nfc: true,
