@@ -851,6 +851,7 @@ const REFUSED = [
   [['llama3', 'gpt2', 'lfm2'], 'pooling_type', but(0, 1, 2, 3)],
   [['llama3', 'granite-hybrid', 'mamba2'], 'ssm.dt_b_c_rms', ON],
   [['llama3', 'mamba2', 'qwen35'], 'shortconv.l_cache', ON],
+  [['modern-bert', 'lfm2', 'lfm3'], 'decision.block_count', ON],
   [['llama3', 'lfm2', 'lfm3', 'mamba2'], 'full_attention_interval', FACTOR],
   [['glm4'], 'rope.dimension_sections', [[16, 24, 24, 0], [0, 1], [1], [8, 12, 12, 0], Int32Array.of(2, 2, 0, 0)]],
   [['llama3', 'qwen2', 'phi3', 'gemma3'], 'rope.scaling.alpha', FACTOR],

@@ -133,6 +133,8 @@ const CHECKS = {
   },
   'rope.scaling.yarn_ext_factor': ofRotary((_, get) => (get('rope.scaling.type') === 'yarn' ? [1, -1] : [0, 1, -1])),
   full_attention_interval: only(FACTOR_ONE),
+  // The last layers are a head for decisions.
+  'decision.block_count': only(OFF),
   // Other sizes of a recurrent state have no effect without its tensors (Granite 4 without Mamba-2 has such sizes).
   // Unknown tensors are an error anyway.
   'ssm.dt_b_c_rms': only(OFF),
