@@ -106,8 +106,8 @@ int main(int argc, char **argv) {
     batch.logits[i] = 1;
   }
   if (llama_decode(context, batch)) fail("llama_decode failed");
-  const size_t width = (size_t)(states || vector ? llama_model_n_embd_out(model)
-                                                 : llama_vocab_n_tokens(llama_model_get_vocab(model)));
+  const int dims = states || vector ? llama_model_n_embd_out(model)
+                                    : llama_vocab_n_tokens(llama_model_get_vocab(model));
   FILE *out = fopen(argv[4], "wb");
   if (!out) fail("OUT cannot be written");
   for (int i = 0; i < (vector ? 1 : count); i++) {
@@ -115,7 +115,7 @@ int main(int argc, char **argv) {
                        : states ? llama_get_embeddings_ith(context, i)
                                 : llama_get_logits_ith(context, i);
     if (!row) fail("the model has no such values");
-    fwrite(row, sizeof *row, width, out);
+    fwrite(row, sizeof *row, (size_t)dims, out);
   }
   fclose(out);
   return 0;
