@@ -7,8 +7,10 @@ import { test } from 'node:test';
 import { createEngine, fromBytes } from '../../js/node.js';
 import { f16FromNumber } from '../../js/format/bq4/half.js';
 import { FLAG, NONE } from '../../js/text/tokenizers/section.js';
+import { composed } from '../../js/text/tokenizers/normalizers.js';
 import { PATTERNS, patternNamed } from '../../js/text/tokenizers/patterns.js';
 import { readHeader } from '../../js/format/gguf/header.js';
+import { tokenizerFromGguf } from '../../js/format/gguf/tokenizer.js';
 import { configOfGguf, metaOfGguf, openGguf } from '../../js/format/gguf/open.js';
 import { openBytes } from '../../js/storage/sources/bytes.js';
 import { random } from './fixture.mjs';
@@ -1216,4 +1218,35 @@ test("Granite's multilingual embedding model has Gemma 4's kind of tokenizer, un
   const scheme = 'tokenizer.ggml.metaspace.prepend_scheme';
   assert.deepEqual(await idsWith({ ...named, [scheme]: ['text', 'never'] }), expected);
   await assert.rejects(idsWith({ ...named, [scheme]: ['text', 'first'] }), { code: 'UNSUPPORTED', message: /"first"/ });
+});
+
+test('older files without a pre-tokenizer have that of their model, known by the architecture or the number of tokens', async () => {
+  const { 'tokenizer.ggml.pre': _, ...unsaid } = QWEN;
+  /** @param {string} arch @param {number} [size]  number of tokens */
+  const read = async (arch, size = 0) => {
+    const [, [, own]] = QWEN['tokenizer.ggml.tokens'];
+    const tokens = [...own, ...Array.from({ length: Math.max(size - own.length, 0) }, (_unused, i) => `[${i}]`)];
+    const types = tokens.map((_unused, i) => QWEN['tokenizer.ggml.token_type'][1][1][i] ?? 5);
+    const file = gguf(
+      {
+        'general.architecture': ['text', arch],
+        ...unsaid,
+        'tokenizer.ggml.tokens': ['array', ['text', tokens]],
+        'tokenizer.ggml.token_type': ['array', ['i32', types]],
+      },
+      [],
+    );
+    return tokenizerFromGguf((await readHeader(openBytes(file), file)).metadata);
+  };
+  const partsOf = (/** @type {string} */ name) => patternNamed(name)?.stages?.length;
+  assert.equal((await read('llama')).split, 'gpt-2');
+  const llama3 = await read('llama', 128256);
+  assert.deepEqual([llama3.split, llama3.flags & FLAG.ignoreMerges], ['llama-3', FLAG.ignoreMerges]);
+  assert.equal((await read('llama', 32256)).parts?.length, partsOf('deepseek-coder'));
+  assert.equal((await read('llama', 102400)).parts?.length, partsOf('deepseek-llm'));
+  for (const [arch, stages] of /** @type {[string, number][]} */ ([
+    ['olmo', 1],
+    ['command-r', 2],
+  ]))
+    assert.equal((await read(arch)).parts?.length, composed().length + stages, `${arch}: characters are composed`);
 });

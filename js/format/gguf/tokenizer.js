@@ -61,7 +61,23 @@ const DEFAULT_PRE_TOKENIZERS = {
   starcoder: 'starcoder',
   starcoder2: 'starcoder',
   stablelm: 'stablelm2',
+  'command-r': 'command-r',
+  olmo: 'olmo',
 };
+/**
+ * The same for the architecture "llama", by the number of tokens: Llama 3, DeepSeek Coder, DeepSeek LLM.
+ * @type {Record<number, string>}
+ */
+const LLAMA_PRE_TOKENIZERS = { 128256: 'llama-bpe', 32256: 'deepseek-coder', 102400: 'deepseek-llm' };
+
+/**
+ * Returns the name of the pre-tokenizer of a file that does not specify it.
+ * @param {string} architecture @param {number} size  number of tokens
+ */
+function defaultPreTokenizer(architecture, size) {
+  if (architecture === 'llama') return LLAMA_PRE_TOKENIZERS[size] ?? 'gpt-2';
+  return Object.hasOwn(DEFAULT_PRE_TOKENIZERS, architecture) ? DEFAULT_PRE_TOKENIZERS[architecture] : 'gpt-2';
+}
 
 /**
  * Properties of a kind of tokenizer, read from its metadata.
@@ -88,9 +104,7 @@ const DEFAULT_IDS = {
 
 /** @param {(key: string) => any} get @param {string} architecture @returns {Kind} */
 function byteLevel(get, architecture) {
-  const name =
-    get('pre') ??
-    (Object.hasOwn(DEFAULT_PRE_TOKENIZERS, architecture) ? DEFAULT_PRE_TOKENIZERS[architecture] : 'gpt-2');
+  const name = get('pre') ?? defaultPreTokenizer(architecture, get('tokens').length);
   const pattern = patternNamed(name);
   if (!pattern)
     throw unsupported(

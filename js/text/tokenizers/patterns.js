@@ -74,9 +74,10 @@ export const PATTERNS = [
   },
   { names: ['olmo', 'mpt'], split: 'gpt-2', nfc: true },
   {
-    names: ['smollm', 'starcoder', 'refact', 'command-r', 'codeshell', 'exaone', 'minerva-7b', 'mellum2'],
+    names: ['smollm', 'starcoder', 'refact', 'codeshell', 'exaone', 'minerva-7b', 'mellum2'],
     split: 'digits',
   },
+  { names: ['command-r'], split: 'digits', nfc: true },
   {
     names: ['llama-bpe', 'llama3', 'llama-v3', 'falcon3', 'falcon-h1', 'midm-2.0', 'lfm2', 'jina-v5-nano'],
     split: 'llama-3',
