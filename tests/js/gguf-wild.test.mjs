@@ -1059,6 +1059,7 @@ test("Phi 3: special tokens absorb the white space after them, as in the model's
     '<|assistant|>',
   ]);
   assert.deepEqual(await tokensOf('<|endoftext|>\n'), ['<|endoftext|>', '▁', '\n']);
+  assert.deepEqual(await tokensOf('<s>\n'), ['<s>', '▁', '\n']);
   await model.close();
 });
 

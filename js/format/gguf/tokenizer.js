@@ -332,16 +332,16 @@ function pairOf(architecture, model, bos, eos, addSeparator = architecture === '
 const spacedOf = ({ text, ends, kinds }) =>
   [...kinds.keys()].filter((i) => kinds[i] === TOKEN.user && text.subarray(ends[i - 1] ?? 0, ends[i]).includes(32));
 
-/** Special tokens of Phi-3 and 3.5 that do not absorb the white space after them. */
-const KEEPS_SPACE = ['<unk>', '<s>', '<|endoftext|>'];
+/** Special tokens of Phi-3 and 3.5 that absorb the white space after them, which GGUF files do not declare. */
+const STRIPPING = /^(<\/s>|<\|(assistant|system|user|end|placeholder\d+)\|>)$/;
 
 /**
- * Returns the ids of Phi-3's special tokens that absorb the white space after them, which GGUF files do not declare.
+ * Returns the ids of Phi-3's tokens that absorb the white space after them.
  * @param {StringList} texts @param {Uint8Array} kinds
  */
 const strippingOf = (texts, kinds) =>
   [...kinds.keys()].filter(
-    (i) => (kinds[i] === TOKEN.control || kinds[i] === TOKEN.user) && !KEEPS_SPACE.includes(texts.at(i)),
+    (i) => (kinds[i] === TOKEN.control || kinds[i] === TOKEN.user) && STRIPPING.test(texts.at(i)),
   );
 
 /**
