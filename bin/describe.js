@@ -22,93 +22,98 @@ function hashState(h) {
     : `all valid (header, plan, prefix${h.kind ? `, ${h.chunks} chunks by ${h.kind}` : ''})`;
 }
 
+/** Formats a section with a title; '' if it has no text. @param {string} title @param {string} text */
+const section = (title, text) => (text ? `\n${title}\n${text}` : '');
+
+/** Formats an object, one member per line. @param {Record<string, any> | null | undefined} values */
+const members = (values) =>
+  table(Object.entries(values ?? {}).map(([key, value]) => [key, Array.isArray(value) ? value.join(', ') : value]));
+
+/** @param {any} format */
+function describeFormat({ container, version, files, minor }) {
+  if (container) return `${container}${version ? ` v${version}` : ''}${files > 1 ? `, ${files} files` : ''}`;
+  return version === 2 ? `v2, minor ${minor}` : 'v1.0';
+}
+
+/** Formats the number of bytes of a file, and the number that its header declares if they differ. @param {any} format */
+const describeSize = ({ size, fileLength }) =>
+  size >= 0 && size !== undefined && size !== fileLength
+    ? `${size}, but the header declares ${fileLength}`
+    : fileLength;
+
+/** @param {any} error */
+const describeError = ({ error, message, hint }) => `  ${error}: ${message}\n${hint ? `     ${hint}\n` : ''}`;
+
+/** @param {any} template */
+const describeTemplate = ({ kind, bytes: size }) =>
+  `  ${kind === 'jinja' ? 'jinja' : `${kind} (known)`}, ${size} bytes\n`;
+
+/** Formats the number of tensors, weights and bytes of a weight type. @param {any} row @returns {[string, string]} */
+function typeRow({ type, tensors, weights, bytes: size }) {
+  const memory = size ? `, ${bytes(size)}, ${((8 * size) / weights).toFixed(2)} bits each` : '';
+  return [type || 'unknown', `${tensors} tensors, ${weights} weights${memory}`];
+}
+
+/** @param {any[]} tensors */
+function describeTensors(tensors) {
+  const total = tensors.reduce((sum, tensor) => sum + tensor.bytes, 0);
+  const width = Math.max(...tensors.map(({ name }) => name.length), 0);
+  const lines = tensors.map(({ name, type, layout, dims, bytes: size, offset }) => {
+    const place = size ? `  ${String(size).padStart(12)} B  at ${offset}` : '';
+    return `  ${name.padEnd(width)}  ${type.padEnd(8)} ${layout.padEnd(6)} ${dims.join(' × ').padStart(14)}${place}\n`;
+  });
+  return `\n${tensors.length} tensors${total ? `, ${bytes(total)}` : ''}\n${lines.join('')}`;
+}
+
+/** Formats the memory of a model with one session. @param {any} plan */
+function describePlan(plan) {
+  if (plan.error)
+    return table([
+      ['heap', `can't be planned: ${plan.error}: ${plan.message}`],
+      ['', plan.hint],
+    ]);
+  return table([
+    ['heap', `${bytes(plan.heapBytes)} for ${plan.sessions} session of ${plan.contextTokens} tokens`],
+    ['weights', `${bytes(plan.weightBytes)} of the heap`],
+    ['session', `${bytes(plan.sessionBytes)}, including a KV cache of ${bytes(plan.kvBytes)}`],
+  ]);
+}
+
 /** Formats a report. @param {any} report  of `report` (inspect.js) @returns {string} */
-export function describe({
-  file,
-  integrity,
-  format: f,
-  name,
-  license,
-  architecture,
-  config,
-  configError,
-  tokenizer: t,
-  tokenizerError,
-  template,
-  chat,
-  activations,
-  meta,
-  sections,
-  tensors,
-  types,
-  hashes,
-  plan,
-}) {
-  const total = tensors.reduce((/** @type {number} */ sum, /** @type {any} */ x) => sum + x.bytes, 0);
-  const width = Math.max(...tensors.map((/** @type {any} */ x) => x.name.length), 0);
-  const lines = tensors.map(
-    (/** @type {any} */ x) =>
-      `  ${x.name.padEnd(width)}  ${x.type.padEnd(8)} ${x.layout.padEnd(6)} ${x.dims.join(' × ').padStart(14)}${x.bytes ? `  ${String(x.bytes).padStart(12)} B  at ${x.offset}` : ''}\n`,
-  );
-  const heap = plan.error
-    ? table([
-        ['heap', `can't be planned: ${plan.error}: ${plan.message}`],
-        ['', plan.hint],
-      ])
-    : table([
-        ['heap', `${bytes(plan.heapBytes)} for ${plan.sessions} session of ${plan.contextTokens} tokens`],
-        ['weights', `${bytes(plan.weightBytes)} of the heap`],
-        ['session', `${bytes(plan.sessionBytes)}, including a KV cache of ${bytes(plan.kvBytes)}`],
-      ]);
+export function describe(report) {
+  const { format, meta, template, chat } = report;
+  const errors = [report.configError, report.tokenizerError].filter(Boolean);
   return [
-    `${file}\n`,
+    `${report.file}\n`,
     table([
-      [
-        'format',
-        f.container
-          ? `${f.container}${f.version ? ` v${f.version}` : ''}${f.files > 1 ? `, ${f.files} files` : ''}`
-          : f.version === 2
-            ? `v2, minor ${f.minor}`
-            : 'v1.0',
-      ],
-      ['architecture', architecture],
-      ['file id', f.fileId],
-      [
-        'bytes',
-        f.size >= 0 && f.size !== undefined && f.size !== f.fileLength
-          ? `${f.size}, but the header declares ${f.fileLength}`
-          : f.fileLength,
-      ],
-      ['name', name],
-      ['licence', license || 'not stated'],
-      ['hashes', hashState(hashes)],
-      ['integrity', integrity],
+      ['format', describeFormat(format)],
+      ['architecture', report.architecture],
+      ['file id', format.fileId],
+      ['bytes', describeSize(format)],
+      ['name', report.name],
+      ['licence', report.license || 'not stated'],
+      ['hashes', hashState(report.hashes)],
+      ['integrity', report.integrity],
     ]),
-    configError || tokenizerError
-      ? `\n${[configError, tokenizerError]
-          .filter(Boolean)
-          .map((e) => `  ${e.error}: ${e.message}\n${e.hint ? `     ${e.hint}\n` : ''}`)
-          .join('')}`
-      : '',
-    meta
-      ? table([
-          ['labels', meta.labels?.join(', ')],
-          ['prompts', Object.keys(meta.prompts ?? {}).join(', ')],
-          ['not used', meta.unused?.join(', ')],
-        ])
-      : '',
-    config ? `\nconfiguration\n${table(Object.entries(config))}` : '',
-    t ? `\ntokenizer\n${table(Object.entries(t).map(([k, v]) => [k, Array.isArray(v) ? v.join(', ') : v]))}` : '',
-    template
-      ? `\nchat template\n  ${template.kind === 'jinja' ? 'jinja' : `${template.kind} (known)`}, ${template.bytes} bytes\n`
-      : '',
-    chat ? `\nchat format\n  ${JSON.stringify(chat)}\n` : '',
-    activations ? `\nactivation steps\n${table(Object.entries(activations))}` : '',
-    sections.length
-      ? `\nsections\n${table(sections.map((/** @type {any} */ s) => [s.tag, `${s.bytes} B at ${s.offset}, ${s.in}`]))}`
-      : '',
-    `\ntypes\n${table(types.map((/** @type {any} */ x) => [x.type || 'unknown', `${x.tensors} tensors, ${x.weights} weights${x.bytes ? `, ${bytes(x.bytes)}, ${((8 * x.bytes) / x.weights).toFixed(2)} bits each` : ''}`]))}`,
-    `\n${tensors.length} tensors${total ? `, ${bytes(total)}` : ''}\n${lines.join('')}`,
-    `\nplan\n${heap}`,
+    errors.length ? `\n${errors.map(describeError).join('')}` : '',
+    table([
+      ['labels', meta?.labels?.join(', ')],
+      ['prompts', Object.keys(meta?.prompts ?? {}).join(', ')],
+      ['not used', meta?.unused?.join(', ')],
+    ]),
+    section('configuration', members(report.config)),
+    section('tokenizer', members(report.tokenizer)),
+    section('chat template', template ? describeTemplate(template) : ''),
+    section('chat format', chat ? `  ${JSON.stringify(chat)}\n` : ''),
+    section('activation steps', members(report.activations)),
+    section(
+      'sections',
+      table(
+        report.sections.map((/** @type {any} */ part) => [part.tag, `${part.bytes} B at ${part.offset}, ${part.in}`]),
+      ),
+    ),
+    section('types', table(report.types.map(typeRow))),
+    describeTensors(report.tensors),
+    section('plan', describePlan(report.plan)),
   ].join('');
 }

@@ -71,6 +71,99 @@ export function useModel(load, deps = []) {
 /** @typedef {'waiting' | 'ready' | 'replying'} Status */
 
 /**
+ * The conversation of a mounted component.
+ * @typedef {object} Conversation
+ * @property {() => Promise<Chat>} createChat
+ * @property {Promise<Chat>} chat
+ * @property {AbortController} lifetime  aborted when the component unmounts
+ * @property {AbortController | null} reply  of the running reply
+ */
+
+/**
+ * Setters of the component's state.
+ * @typedef {object} State
+ * @property {(messages: readonly Readonly<Message>[]) => void} setMessages
+ * @property {(status: Status) => void} setStatus
+ * @property {(error: Error | null) => void} setError
+ */
+
+/**
+ * Begins a conversation.
+ * @param {Model} model @param {ChatOptions & { generate?: GenerateOptions }} options @param {State} state @returns {Conversation}
+ */
+function openConversation(model, { generate, ...chatOptions }, { setMessages, setStatus, setError }) {
+  const createChat = async () => {
+    signalOf(generate);
+    return model.createChat(chatOptions);
+  };
+  const lifetime = new AbortController();
+  const chat = createChat();
+  chat.then(
+    ({ messages }) => {
+      if (lifetime.signal.aborted) return;
+      setMessages(messages);
+      setStatus('ready');
+    },
+    (failure) => {
+      if (lifetime.signal.aborted) return;
+      setError(failure);
+      setStatus('ready'); // `send` tries to create the chat again
+    },
+  );
+  return { createChat, chat, lifetime, reply: null };
+}
+
+/** Aborts the running reply and closes the chat. @param {Conversation} conversation */
+function closeConversation({ lifetime, chat }) {
+  lifetime.abort();
+  chat.then(
+    (openChat) => openChat.close(),
+    () => {},
+  );
+}
+
+/**
+ * Generates a reply and shows it. Failures are shown, not thrown.
+ * @param {Conversation} conversation
+ * @param {(chat: Chat, options: GenerateOptions) => Generation} start
+ * @param {GenerateOptions | undefined} generate
+ * @param {State} state
+ */
+async function showReply(conversation, start, generate, { setMessages, setStatus, setError }) {
+  const isUnmounted = () => conversation.lifetime.signal.aborted;
+  /** @type {ReturnType<typeof follow> | null} */
+  let lifetime = null;
+  /** @type {Chat | null} */
+  let chat = null;
+  try {
+    lifetime = follow(signalOf(generate));
+    conversation.reply = lifetime.controller;
+    conversation.chat = conversation.chat.catch(conversation.createChat);
+    chat = await conversation.chat;
+    if (isUnmounted()) return;
+    setError(null);
+    setStatus('replying');
+    const generation = start(chat, { ...generate, signal: lifetime.signal });
+    // Starts the reply: from here on the message is part of the conversation, and is shown while the prompt is read.
+    generation.result.catch(() => {});
+    setMessages(chat.messages);
+    for await (const _ of generation) {
+      if (isUnmounted()) return;
+      setMessages(chat.messages);
+    }
+  } catch (failure) {
+    if (!isUnmounted() && !lifetime?.signal.aborted) setError(/** @type {Error} */ (failure));
+  } finally {
+    lifetime?.release();
+    conversation.reply = null;
+    if (!isUnmounted()) {
+      if (chat) setMessages(chat.messages);
+      setStatus('ready');
+    }
+  }
+}
+
+/**
  * Keeps a conversation with a model. Another model starts another conversation. When the component unmounts, a running
  * reply is aborted.
  * @param {Model | null} model  null if it is not loaded yet
@@ -86,94 +179,31 @@ export function useChat(model, options = {}) {
   const [messages, setMessages] = useState(/** @type {readonly Readonly<Message>[]} */ ([]));
   const [status, setStatus] = useState(/** @type {Status} */ ('waiting'));
   const [error, setError] = useState(/** @type {Error | null} */ (null));
-  /**
-   * The conversation of the mounted component.
-   * @type {{ current: { createChat: () => Promise<Chat>, chat: Promise<Chat>, lifetime: AbortController, reply: AbortController | null } | null }}
-   */
-  const conversationRef = useRef(null);
+  const conversationRef = useRef(/** @type {Conversation | null} */ (null));
 
   useEffect(() => {
     if (!model) return undefined;
-    const { generate, ...chatOptions } = latestOptions.current;
-    const createChat = async () => {
-      signalOf(generate);
-      return model.createChat(chatOptions);
-    };
-    const conversation = { createChat, chat: createChat(), lifetime: new AbortController(), reply: null };
+    const conversation = openConversation(model, latestOptions.current, { setMessages, setStatus, setError });
     conversationRef.current = conversation;
-    conversation.chat.then(
-      (chat) => {
-        if (conversation.lifetime.signal.aborted) return;
-        setMessages(chat.messages);
-        setStatus('ready');
-      },
-      (failure) => {
-        if (conversation.lifetime.signal.aborted) return;
-        setError(failure);
-        setStatus('ready'); // `send` tries to create the chat again
-      },
-    );
     return () => {
-      conversation.lifetime.abort();
+      closeConversation(conversation);
       conversationRef.current = null;
       setStatus('waiting');
       setMessages([]);
       setError(null);
-      conversation.chat.then(
-        (chat) => chat.close(),
-        () => {},
-      );
     };
   }, [model]);
 
-  const generateReply = useCallback(
-    async (/** @type {(chat: Chat, options: GenerateOptions) => Generation} */ start) => {
-      const conversation = conversationRef.current;
-      if (!conversation || conversation.reply) return;
-      const { generate } = latestOptions.current;
-      /** @type {ReturnType<typeof follow> | null} */
-      let lifetime = null;
-      const isUnmounted = () => conversation.lifetime.signal.aborted;
-      /** @type {Chat | null} */
-      let chat = null;
-      try {
-        lifetime = follow(signalOf(generate));
-        conversation.reply = lifetime.controller;
-        conversation.chat = conversation.chat.catch(conversation.createChat);
-        chat = await conversation.chat;
-        if (isUnmounted()) return;
-        setError(null);
-        setStatus('replying');
-        const generation = start(chat, { ...generate, signal: lifetime.signal });
-        // Starts the reply: from here on the message is part of the conversation, and is shown while the prompt is read.
-        generation.result.catch(() => {});
-        setMessages(chat.messages);
-        for await (const _ of generation) {
-          if (isUnmounted()) return;
-          setMessages(chat.messages);
-        }
-      } catch (failure) {
-        if (!isUnmounted() && !lifetime?.signal.aborted) setError(/** @type {Error} */ (failure));
-      } finally {
-        lifetime?.release();
-        conversation.reply = null;
-        if (!isUnmounted()) {
-          if (chat) setMessages(chat.messages);
-          setStatus('ready');
-        }
-      }
-    },
-    [],
-  );
-
+  const reply = useCallback(async (/** @type {(chat: Chat, options: GenerateOptions) => Generation} */ start) => {
+    const conversation = conversationRef.current;
+    if (!conversation || conversation.reply) return;
+    await showReply(conversation, start, latestOptions.current.generate, { setMessages, setStatus, setError });
+  }, []);
   const send = useCallback(
-    (/** @type {any} */ message) => generateReply((chat, replyOptions) => chat.send(message, replyOptions)),
-    [generateReply],
+    (/** @type {any} */ message) => reply((chat, replyOptions) => chat.send(message, replyOptions)),
+    [reply],
   );
-  const regenerate = useCallback(
-    () => generateReply((chat, replyOptions) => chat.regenerate(replyOptions)),
-    [generateReply],
-  );
+  const regenerate = useCallback(() => reply((chat, replyOptions) => chat.regenerate(replyOptions)), [reply]);
   const stop = useCallback(() => conversationRef.current?.reply?.abort(), []);
   return useMemo(
     () => ({ messages, status, error, send, regenerate, stop }),
