@@ -353,6 +353,63 @@ test('a model in several files: by the address or path of the first one, or as a
   await assert.rejects(plain.load(url, options), { code: 'HTTP_STATUS' });
 });
 
+test('a part that was replaced between two visits is never mixed with cached bytes of the earlier one', async (t) => {
+  const wide = { ...config, hidden: 384, heads: 6, kv_heads: 6, ffn: 768 };
+  const parts = randomParts(wide, 3).map((bytes) => Uint8Array.from(bytes));
+  const [first, second, third] = parts.map((_, i) => `/m-0000${i + 1}-of-00003.gguf`);
+  const { server, engine } = await opened(t);
+  Object.assign(server.files, { [first]: parts[0], [second]: parts[1], [third]: parts[2] });
+  // Only weights after the samples at the beginnings of chunks differ, as in a model of which some layers were trained.
+  const other = parts[2].slice();
+  const isScale = (/** @type {number} */ i) => other[i] === 0 && other[i + 1] === 0x14;
+  for (let i = 1_500_000; i + 35 < other.length; i++)
+    if (isScale(i) && isScale(i + 34)) for (let k = i + 2; k < i + 34; k++) other[k] ^= 0x55;
+  const url = fromUrl(server.at(first), { retries: 0 });
+  const version = (/** @type {string} */ tag) => ({ headers: { etag: `"${tag}"` } });
+  server.faults = [version('1'), { path: third, drop: Math.floor(parts[2].length * 0.6) }];
+  await assert.rejects(engine.load(url, options), { code: 'NETWORK' });
+  const [{ cachedBytes }] = await engine.store.list();
+  assert.ok(cachedBytes > 8e6, `${cachedBytes} bytes are kept`);
+  server.files[third] = other;
+  server.faults = [version('1'), { path: third, ...version('2') }];
+  assert.equal(
+    await idsOf(await engine.load(url, options)),
+    await idsOf(await plain.load([parts[0], parts[1], other], options)),
+  );
+});
+
+test('parts of different models are refused; a fault is reported with its part and the offset there', async () => {
+  const parts = randomParts(config, 3).map((bytes) => Uint8Array.from(bytes));
+  const of = (/** @type {Uint8Array} */ bytes, /** @type {string} */ name) =>
+    new File([/** @type {any} */ (bytes)], `${name}.gguf`);
+  const names = ['m-00001-of-00003', 'n-00002-of-00003', 'm-00003-of-00003'];
+  await assert.rejects(
+    plain.load(
+      parts.map((bytes, i) => of(bytes, names[i])),
+      options,
+    ),
+    { code: 'FORMAT', message: /part 2 \(n-00002-of-00003\.gguf\) belongs to another model than part 1 \(m-00001/ },
+  );
+  const ofFour = Uint8Array.from(randomParts(config, 4)[1]);
+  await assert.rejects(plain.load([parts[0], ofFour, parts[2]], options), {
+    code: 'FORMAT',
+    message: /part 2 .* belongs to another model than part 1/,
+  });
+  const at = parts[2].findIndex((_, i) => [0, 34, 68].every((k) => parts[2][i + k + 1] === 0x14 && !parts[2][i + k]));
+  parts[2].set([0, 0x7c], at + 34); // an infinite scale
+  await assert.rejects(
+    plain.load(
+      parts.map((bytes, i) => of(bytes, `m-0000${i + 1}-of-00003`)),
+      options,
+    ),
+    (/** @type {any} */ e) =>
+      e.code === 'FORMAT' &&
+      /^m-00003-of-00003\.gguf: tensor ".*" has a scale that is NaN or infinite/.test(e.message) &&
+      e.offset >= at + 34 &&
+      e.offset < at + 68,
+  );
+});
+
 /** Blocks of IQ4_XS with factors of 1, which have the values of IQ4_NL. @param {Uint8Array} blocks */
 const iq4nlOfIq4xs = (blocks) =>
   Buffer.concat(

@@ -10,7 +10,7 @@ import { BqError } from '../../shared/errors.js';
 import { readHeader } from './header.js';
 import { checkMetadata } from './metadata-checks.js';
 import { readRange } from '../../storage/sources/read.js';
-import { STRIDE } from '../../storage/sources/split.js';
+import { commonNameOf, STRIDE } from '../../storage/sources/split.js';
 import { metaOf, suppressedOf, unusedParts } from '../meta.js';
 import { ggufTables } from '../families/gguf.js';
 import { GGUF_ARCHITECTURES } from '../families/index.js';
@@ -212,11 +212,20 @@ export async function readParts(file, head, signal) {
   for (const [i, part] of parts.entries()) {
     if (!i) continue;
     const first = await readRange(part, 0, FIRST_READ, signal);
+    part.expect?.(first, -1);
     if (String.fromCharCode(...first.subarray(0, 4)) !== 'GGUF')
       throw new BqError('NOT_A_MODEL', `${part.name} is not a GGUF file; expected part ${i + 1} of ${parts.length}`, {
         offset: 0,
       });
     const { metadata, tensors } = await readHeader(part, first, signal);
+    const names = [parts[0], part].map(({ name }) => commonNameOf(name));
+    const isNamedOtherwise = !names.includes(undefined) && names[0] !== names[1];
+    if (isNamedOtherwise || (metadata['split.count'] ?? count) !== count)
+      throw new BqError(
+        'FORMAT',
+        `part ${i + 1} (${part.name}) belongs to another model than part 1 (${parts[0].name})`,
+        { hint: 'pass the parts of one model, whose names differ only in the number of the part' },
+      );
     if (metadata['split.no'] !== undefined && metadata['split.no'] !== i)
       throw new BqError('FORMAT', `${part.name} is part ${metadata['split.no'] + 1}; expected part ${i + 1}`, {
         hint: 'pass the parts in order',

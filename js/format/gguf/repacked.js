@@ -7,6 +7,7 @@ import { TILED } from '../bq4/weight-types.js';
 import { BqError } from '../../shared/errors.js';
 import { integrityOf, Sha256 } from '../../wasm/sha256.js';
 import { Wasm } from '../../wasm/wasm.js';
+import { locate } from '../../storage/sources/split.js';
 import { endOfTensors } from './layout.js';
 import { conversionOf, loadConverter, storedOffset } from './types.js';
 
@@ -257,7 +258,10 @@ export class RepackedSource {
       for (let next = from; next < to;) {
         if (!unused.length) {
           const { value } = await stored.next();
-          if (!value) throw new BqError('TRUNCATED', `${this.name} ends after ${at} bytes`, { offset: at });
+          if (!value) {
+            const end = locate(this.#file, at);
+            throw new BqError('TRUNCATED', `${end.name} ends after ${end.offset} bytes`, { offset: end.offset });
+          }
           unused = value;
         }
         const skip = Math.min(Math.max(next - at, 0), unused.length);
@@ -294,7 +298,9 @@ export class RepackedSource {
         wasm.check('bqw_repack', (conversion?.engineType ?? tensor.stored).id, from, rows, tensor.cols, to);
         return wasm.bytes(to, length).slice();
       } catch (error) {
-        throw error instanceof BqError && error.code === 'FORMAT' ? damaged(tensor, first, error, conversion) : error;
+        throw error instanceof BqError && error.code === 'FORMAT'
+          ? damaged(this.#file, tensor, first, error, conversion)
+          : error;
       }
     });
   }
@@ -308,16 +314,15 @@ export class RepackedSource {
 
 /**
  * Returns an error with the byte offset in the GGUF file.
- * @param {PlacedTensor} tensor @param {number} first
+ * @param {ByteSource} file @param {PlacedTensor} tensor @param {number} first
  * @param {BqError} cause  its offset is relative to the converted blocks
  * @param {import('./types.js').ConvertedType} [conversion]
  */
-const damaged = (tensor, first, cause, conversion) =>
-  new BqError('FORMAT', `tensor "${tensor.name}" has ${cause.message}`, {
-    offset:
-      tensor.from +
-      first * tensor.storedUnit +
-      (conversion ? storedOffset(conversion, Number(cause.offset)) : Number(cause.offset)),
+function damaged(file, tensor, first, cause, conversion) {
+  const { name, offset } = locate(file, tensor.from + first * tensor.storedUnit);
+  return new BqError('FORMAT', `${name}: tensor "${tensor.name}" has ${cause.message}`, {
+    offset: offset + (conversion ? storedOffset(conversion, Number(cause.offset)) : Number(cause.offset)),
     hint: cause.hint,
     cause,
   });
+}

@@ -14,6 +14,12 @@ const FIRST_PART = /-00001-of-(\d{5})\.gguf$/;
 const numberOf = (name) => Number(/-(\d{5})-of-\d{5}\.gguf$/.exec(name)?.[1] ?? 0);
 
 /**
+ * Returns the name that all parts of a model have in common; undefined if the name of a file has no number.
+ * @param {string} path
+ */
+export const commonNameOf = (path) => /([^/\\]*)-\d{5}-of-\d{5}\.gguf$/.exec(path)?.[1];
+
+/**
  * Returns the paths of all parts, given the path of the first part; none for other paths.
  * @param {string} path  without query and hash
  */
@@ -22,6 +28,15 @@ export function partsOf(path) {
   return Array.from({ length: count }, (_, i) =>
     path.replace(FIRST_PART, `-${String(i + 1).padStart(5, '0')}-of-$1.gguf`),
   );
+}
+
+/**
+ * Returns the file that has the byte at an offset of a source, and the offset in that file.
+ * @param {ByteSource} source @param {number} offset
+ */
+export function locate(source, offset) {
+  const { name } = source.parts?.[Math.floor(offset / STRIDE)] ?? source;
+  return { name, offset: offset % STRIDE };
 }
 
 /** @implements {ByteSource} */
@@ -47,12 +62,30 @@ export class SplitSource {
   get parallel() {
     return Math.min(...this.parts.map(({ parallel = 0 }) => parallel));
   }
+  /** The version tags of the parts, one per line; '' if one of them is unknown. */
   get tag() {
-    return this.parts.map(({ tag = '' }) => tag).join('');
+    const tags = this.parts.map(({ tag = '' }) => tag);
+    return tags.includes('') ? '' : tags.join('\n');
   }
 
   get renamed() {
     return this.parts.some(({ renamed }) => renamed);
+  }
+
+  /** @param {(failures: number) => void} report  as `onFailure` of each part */
+  set onFailure(report) {
+    for (const part of this.parts) part.onFailure = report;
+  }
+
+  /**
+   * Sets the expected beginning of the first part, and the version tags of all parts.
+   * @param {Uint8Array} head @param {number} _size @param {string} [tag]  as `tag`, of an earlier visit
+   */
+  expect(head, _size, tag) {
+    const tags = tag?.split('\n') ?? [];
+    this.parts.forEach((part, i) => {
+      if (!i || tags.length === this.parts.length) part.expect?.(i ? new Uint8Array() : head, -1, tags[i]);
+    });
   }
 
   /** Yields bytes of one part. @type {ByteSource['stream']} */
