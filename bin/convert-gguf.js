@@ -15,6 +15,7 @@ import { openGguf } from '../js/format/gguf/open.js';
 import { RepackedSource } from '../js/format/gguf/repacked.js';
 import { BqError } from '../js/shared/errors.js';
 import { ggufCheckpoint } from './gguf-checkpoint.js';
+import { readText } from './options.js';
 import { compile, Wasm } from '../js/wasm/wasm.js';
 
 /** @import { ByteSource } from '../js/storage/sources/types.js' */
@@ -129,7 +130,6 @@ export async function convertGguf(file, output, options, check) {
   );
   const source = await RepackedSource.open(file, compiled, placed);
   const out = outTensors(source, placed, extra);
-  const { readFile } = await import('node:fs/promises');
   const model = {
     config,
     tensors: out,
@@ -143,7 +143,7 @@ export async function convertGguf(file, output, options, check) {
       : template && tokenizer
         ? await formatOfTemplate(template, tokenizer)
         : null,
-    card: options.card ? await readFile(options.card, 'utf8') : '',
+    card: options.card ? await readText(options.card) : '',
   };
   const codec = await createHasher(prefixLengthOf(model, options.hash === 'sha256'));
   const sha256 = options.hash === 'sha256' ? (/** @type {Uint8Array} */ bytes) => codec.sha256(bytes) : undefined;

@@ -15,7 +15,7 @@ import { BqError } from '../js/shared/errors.js';
 import { nodeModule } from '../js/shared/node.js';
 import { openFile } from '../js/storage/sources/file.js';
 import { STRIDE } from '../js/storage/sources/split.js';
-import { readText } from './options.js';
+import { isAddress, readText } from './options.js';
 import { readRange } from '../js/storage/sources/read.js';
 import { integrityOf, Sha256 } from '../js/wasm/sha256.js';
 import { compile, Wasm } from '../js/wasm/wasm.js';
@@ -258,7 +258,7 @@ const containerOf = (magic) =>
  */
 export async function inspectForeign(path, file) {
   const head = file ? String.fromCharCode(...(await readRange(file, 0, 4))) : '';
-  if (file && head !== 'GGUF' && /^(https?|file):/.test(path)) {
+  if (file && head !== 'GGUF' && isAddress(path)) {
     const container = containerOf(head);
     if (['PyTorch checkpoint', 'pickle', 'QSF'].includes(container) || path.endsWith('.safetensors'))
       throw new BqError('UNSUPPORTED', `${path} is neither a .bq4 nor a .gguf file; others are read from disk only`, {

@@ -12,12 +12,20 @@ export class Usage extends Error {
   }
 }
 
+/** Decodes UTF-8 without a byte order mark. Throws TypeError for other bytes. @param {Uint8Array} bytes */
+export const decodeText = (bytes) => new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+
 /** Reads a file as UTF-8. Throws READ. @param {string} path */
 export async function readText(path) {
   const { readFile } = await import('node:fs/promises');
   try {
-    return await readFile(path, 'utf8');
+    return decodeText(await readFile(path));
   } catch (cause) {
+    if (cause instanceof TypeError && !('syscall' in cause))
+      throw new BqError('READ', `${path}: expected text in UTF-8, found other bytes`, {
+        cause,
+        hint: 'save the file as UTF-8',
+      });
     throw new BqError('READ', `${path} can't be read: ${/** @type {Error} */ (cause).message}`, {
       cause,
       hint: 'check the path and its permissions',
@@ -149,13 +157,16 @@ export async function isFolder(path) {
   return (await stat(path).catch(() => null))?.isDirectory() ?? false;
 }
 
+/** Whether a file is given by its address. @param {string} file */
+export const isAddress = (file) => /^([a-z][a-z\d+.-]+:\/\/|file:)/i.test(file);
+
 /**
  * Returns the source of a file, with its companion.
  * @param {string} file  a path or an address @param {any} [options]
  */
 export async function sourceOf(file, options = {}) {
   const { fromFile, fromUrl } = await import('../js/node.js');
-  const toSource = (/** @type {string} */ f) => (/^(https?|file):/.test(f) ? fromUrl(fileAddress(f)) : fromFile(f));
+  const toSource = (/** @type {string} */ f) => (isAddress(f) ? fromUrl(fileAddress(f)) : fromFile(f));
   return { ...toSource(file), ...(options.companion && { companion: toSource(options.companion) }) };
 }
 
@@ -197,9 +208,15 @@ export function loadOptions(options) {
 const withoutUndefined = (object) =>
   Object.fromEntries(Object.entries(object).filter(([, value]) => value !== undefined));
 
+/** Returns the layers of --skip-layers. Throws Usage. @param {string | undefined} list */
+function layersOf(list) {
+  if (list === undefined || /^\d+(,\d+)*$/.test(list)) return list?.split(',').map(Number);
+  throw new Usage(`--skip-layers: expected numbers of layers, such as 3,14, found "${list}"`);
+}
+
 /** @param {any} options @returns {import('../js/shared/types.js').Quality | undefined} */
 function qualityOf(options) {
-  const skipLayers = options['skip-layers']?.split(',').map(Number);
+  const skipLayers = layersOf(options['skip-layers']);
   const [exitLayer, lmHeadFraction] = [numberOf(options, 'exit-layer'), numberOf(options, 'head-share')];
   const quality = withoutUndefined({ skipLayers, exitLayer, lmHeadFraction });
   return Object.keys(quality).length ? quality : undefined;

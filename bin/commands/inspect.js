@@ -1,6 +1,6 @@
 /** `bq4 inspect`: describes the contents of a model file. */
 import { stdout } from 'node:process';
-import { flag, isFolder, MODEL, sourceOf } from '../options.js';
+import { flag, isAddress, isFolder, MODEL, sourceOf } from '../options.js';
 
 /** @type {import('../command.js').Command} */
 export const command = {
@@ -15,10 +15,7 @@ export const command = {
 async function inspectFile([file], options) {
   const { report } = await import('../inspect.js');
   const { describe } = await import('../describe.js');
-  const card = await report(
-    file,
-    /^(https?|file):/.test(file) || !(await isFolder(file)) ? await sourceOf(file, options) : null,
-  );
+  const card = await report(file, isAddress(file) || !(await isFolder(file)) ? await sourceOf(file, options) : null);
   stdout.write(options.json ? `${JSON.stringify(card, null, 2)}\n` : describe(card));
   const { hashes } = card;
   if (hashes && (hashes.damaged.length || [hashes.header, hashes.plan, hashes.prefix].includes('damaged')))

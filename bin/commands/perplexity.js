@@ -201,6 +201,7 @@ function checkSameTokens([one, other]) {
 function strideOf(options, context) {
   const stride = numberOf(options, 'stride') ?? Math.ceil(context / 2);
   if (Number.isInteger(stride) && stride > 0 && stride < context) return stride;
+  if (context < 2) throw new Usage(`perplexity: expected a context of at least 2 tokens, found ${context}`);
   throw new Usage(`--stride: expected an integer from 1 to ${context - 1}, found "${options.stride}"`);
 }
 

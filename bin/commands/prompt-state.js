@@ -1,9 +1,8 @@
 /**
  * `bq4 prompt-state`: computes a prompt cache, the KV cache of the beginning of conversations, which pages can load.
  */
-import { readFile } from 'node:fs/promises';
 import { stderr } from 'node:process';
-import { checkOutput, DECODE, ENGINE, load, Usage, value, writeOutput } from '../options.js';
+import { checkOutput, DECODE, ENGINE, load, readText, Usage, value, writeOutput } from '../options.js';
 
 /** @type {import('../command.js').Command} */
 export const command = {
@@ -28,7 +27,7 @@ function defaultPath(file) {
 
 /** Reads a list of messages. Throws Usage. @param {string} path */
 async function readMessages(path) {
-  const text = await readFile(path, 'utf8');
+  const text = await readText(path);
   try {
     return JSON.parse(text);
   } catch (cause) {

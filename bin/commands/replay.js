@@ -23,7 +23,7 @@ export async function replayReceipt([file, model], options) {
   const modelOptions = {
     ...(kvWindow && { 'kv-window': String(kvWindow), 'kv-sinks': String(kvSinks) }),
     ...(kvEvict && { 'kv-evict': kvEvict }),
-    ...(quality?.skipLayers && { 'skip-layers': quality.skipLayers.join() }),
+    ...(quality?.skipLayers?.length && { 'skip-layers': quality.skipLayers.join() }),
     ...(quality?.exitLayer && { 'exit-layer': String(quality.exitLayer) }),
     ...(quality?.lmHeadFraction && { 'head-share': String(quality.lmHeadFraction) }),
   };

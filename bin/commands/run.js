@@ -2,7 +2,7 @@
 import { stderr, stdin, stdout } from 'node:process';
 import { BqError } from '../../js/shared/errors.js';
 import { generateFlags, generateOptions } from '../generate-options.js';
-import { adapterOf, draftOf, flag, load, outputFile, Usage, value, writeOutput } from '../options.js';
+import { adapterOf, decodeText, draftOf, flag, load, outputFile, Usage, value, writeOutput } from '../options.js';
 
 /** Defaults of this command for options of `generate`. */
 const PRESETS = { maxTokens: 256 };
@@ -30,8 +30,7 @@ async function readStandardInput() {
   const chunks = [];
   for await (const chunk of stdin) chunks.push(chunk);
   try {
-    const text = new TextDecoder('utf-8', { fatal: true }).decode(Buffer.concat(chunks));
-    return text.replace(/\r?\n$/, '');
+    return decodeText(Buffer.concat(chunks)).replace(/\r?\n$/, '');
   } catch (cause) {
     throw new BqError('ARGUMENT', 'standard input: expected text in UTF-8, found other bytes', { cause });
   }
@@ -42,6 +41,8 @@ async function runPrompt([file, positional], options) {
   const prompt = options.prompt ?? (positional === '-' ? await readStandardInput() : positional);
   if (prompt === undefined || (options.prompt !== undefined && positional !== undefined))
     throw new Usage('run needs one prompt: after FILE, as --prompt TEXT, or - for standard input');
+  if (options.system !== undefined && !options.chat)
+    throw new Usage('--system needs --chat: a text that is continued has no messages');
   if (options.receipt !== undefined && options.adapter !== undefined)
     throw new Usage('--receipt and --adapter exclude each other: receipts do not support adapters');
   const replyOptions = await generateOptions(options, PRESETS);

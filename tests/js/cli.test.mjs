@@ -91,6 +91,14 @@ test('wrong usage ends with exit code 2 and names the mistake', () => {
     [['run', path, '--prompt', 'x', '--max-tokens', 'many'], /--max-tokens: expected .* found "many"/],
     [['run', path, '--prompt', 'x', '--kv', 'q1'], /--kv/],
     [['run', path, '--prompt', 'x', '--regex', 'a', '--schema', 'b'], /exclude each other/],
+    [['run', path, 'x', '--system', 'y'], /--system needs --chat/],
+    ...['', 'a', '1,', ',1', '1.5', '1 2'].map(
+      (list) =>
+        /** @type {[string[], RegExp]} */ ([
+          ['run', path, 'x', `--skip-layers=${list}`],
+          new RegExp(`--skip-layers: expected numbers of layers, such as 3,14, found "${list}"`),
+        ]),
+    ),
     [['convert', path], /convert: expected IN OUT, found 1 argument\n/],
   ];
   for (const [args, why] of wrong) {
@@ -198,6 +206,29 @@ test('failures: exit code 1, code and hint', () => {
   writeFileSync(join(folder, 'page.bq4'), '<!doctype html>');
   assert.match(bq4('run', join(folder, 'page.bq4'), '--prompt', 'x').stderr, /NOT_A_MODEL/);
   assert.equal(bq4('run', path, '--prompt', 'x'.repeat(300)).status, 1);
+  for (const [address, why] of /** @type {const} */ ([
+    ['ftp://127.0.0.1/m.gguf', /ARGUMENT: expected a full address, found "ftp:/],
+    ['HTTP://127.0.0.1:1/m.gguf', /NETWORK: http:\/\/127\.0\.0\.1:1\/m\.gguf: the server could not be reached/],
+  ]))
+    assert.match(bq4('run', address, 'x').stderr, why);
+  const adapter = bq4('run', path, 'x', '--adapter', path);
+  assert.match(adapter.stderr, /FORMAT: .*tiny\.bq4 is not a valid safetensors file/);
+});
+
+test('files of text are UTF-8, with or without a byte order mark; other bytes are refused', () => {
+  const schema = join(folder, 'schema.json');
+  writeFileSync(schema, '\ufeff{ "type": "boolean" }');
+  const { status, stdout, stderr } = bq4('run', path, 'x', '--schema', schema);
+  assert.equal(status, 0, stderr);
+  assert.match(stdout, /^(true|false)\n$/);
+  const text = join(folder, 'latin1.txt');
+  writeFileSync(text, Buffer.from('Stra\xdfe', 'latin1'));
+  const refused = bq4('perplexity', path, text);
+  assert.equal(refused.status, 1);
+  assert.match(
+    refused.stderr,
+    /READ: .*latin1\.txt: expected text in UTF-8, found other bytes\n +save the file as UTF-8/,
+  );
 });
 
 test('a model of the hub: the error names the command to convert it', () => {

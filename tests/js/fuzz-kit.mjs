@@ -437,7 +437,7 @@ export const TARGETS = [
     inputs: async () => [goldenJson('adapters/llama-gqa/adapter_config.json')],
     async read(settings) {
       const file = openBytes(new Uint8Array(golden('adapters/llama-gqa/adapter_model.safetensors')));
-      const { pairs } = await readPeft(file, valueOf(settings), { ...CONFIG, arch: 'llama' });
+      const { pairs } = await readPeft(file, async () => valueOf(settings), { ...CONFIG, arch: 'llama' });
       for (const { a, b } of pairs) await Promise.all([a.read(0, 1), b.read(0, 1)]);
     },
   },

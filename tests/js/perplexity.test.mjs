@@ -59,6 +59,8 @@ test('perplexity compares a model with itself, in texts and with fewer tokens', 
   assert.match(stdout, /49 predicted, in windows of 256 with a stride of 128\n/);
   assert.match(stdout, /mean KL +0\.000000\n/);
   assert.match(stdout, /the same for 100\.00 %\n/);
+  const short = bq4(plain, text, '--context', '1');
+  assert.deepEqual([short.status, /a context of at least 2 tokens, found 1\n/.test(short.stderr)], [2, true]);
 });
 
 test('each token is predicted once, with enough tokens before it', () => {

@@ -101,7 +101,7 @@ export async function readAdapter(file, readSettings, config, signal) {
   const { format, ropePairs, pairs } =
     String.fromCharCode(...head.subarray(0, 4)) === 'GGUF'
       ? await readGguf(file, head, config, signal)
-      : await readPeft(file, await readSettings(), config);
+      : await readPeft(file, readSettings, config);
   if (!pairs.length) throw new BqError('FORMAT', `${file.name} is not an adapter: it has no LoRA matrices`);
   const changes = pairs.map((pair) => changeOf(config, pair, ropePairs));
   const seen = new Set();

@@ -101,12 +101,13 @@ function halvesOf(tensors) {
 /**
  * Reads an adapter. Throws FORMAT, UNSUPPORTED, SHAPE.
  * @param {ByteSource} file
- * @param {Record<string, any>} settings  adapter_config.json
+ * @param {() => Promise<Record<string, any>>} readSettings  reads adapter_config.json; called for a safetensors file
  * @param {Record<string, any>} config  configuration of the model
  * @returns {Promise<Adapter>}
  */
-export async function readPeft(file, settings, config) {
+export async function readPeft(file, readSettings, config) {
   const { tensors } = await readSafetensors(file);
+  const settings = await readSettings();
   checkSettings(settings);
   const hf = { model_type: modelTypeOf(config.arch) };
   const pairs = halvesOf(tensors).flatMap(({ module, a, b }) => {
