@@ -1,7 +1,16 @@
 // Tests of the store in Node: a directory, and memory. tests/browser/store.test.mjs tests it in browsers.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { mkdtempSync, readdirSync, rmSync, statSync, truncateSync, utimesSync, writeFileSync } from 'node:fs';
+import {
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
@@ -13,6 +22,8 @@ import { cases, digest, writeFile, makeFile, MIB, run } from './store-suite.mjs'
 
 const path = mkdtempSync(join(tmpdir(), 'bq4-store-'));
 after(() => rmSync(path, { recursive: true }));
+const mounts = mkdtempSync(join(tmpdir(), 'bq4-mounts-'));
+after(() => rmSync(mounts, { recursive: true }));
 
 for (const options of [{ backend: 'memory' }, { backend: 'file', path }]) {
   for (const name of Object.keys(cases)) test(`${options.backend}: ${name}`, () => run(name, options));
@@ -138,6 +149,62 @@ test('directory: a lock without a process id is handled', async () => {
   await store.clear();
   await store.close();
 });
+
+test('directory: after a deletion that failed the file can be used and deleted', async () => {
+  const store = await openStore({ backend: 'file', path, name: 'undeleted' });
+  const file = makeFile(38, 1);
+  await writeFile(store, file);
+  const [{ key }] = await store.list();
+  const lock = join(path, 'undeleted', `${key}.lock`);
+  mkdirSync(lock); // so that no lock can be taken
+  await assert.rejects(store.delete(key), { code: 'STORAGE', message: /can't be deleted: EISDIR/ });
+  const entry = await store.open(file.options);
+  assert.equal(entry.complete, true);
+  await entry.close();
+  rmSync(lock, { recursive: true });
+  await store.delete(key);
+  assert.deepEqual(await store.list(), []);
+  await store.close();
+});
+
+/** Runs a script in a shell that can mount, as `unshare` allows to users on most systems. @param {string} shell @param {string} script */
+const unshared = (shell, script) =>
+  spawnSync('unshare', ['-rm', 'sh', '-ec', shell, '', process.execPath, script], { encoding: 'utf8', cwd: mounts });
+const MOUNT = 'mkdir -p full; mount -t tmpfs -o size=6m tmpfs full';
+const noMount = unshared(MOUNT, '').status !== 0 && 'this system allows no mount';
+
+test(
+  'directory: on a full disk files can be deleted, and a new file takes the place of an older one',
+  { skip: noMount },
+  () => {
+    const suite = new URL('./store-suite.mjs', import.meta.url).href;
+    const store = new URL('../../js/storage/cache/index.js', import.meta.url).href;
+    const script = join(mounts, 'full.mjs');
+    writeFileSync(
+      script,
+      `import { writeFileSync } from 'node:fs';
+    import { makeFile, writeFile } from ${JSON.stringify(suite)};
+    import { openStore } from ${JSON.stringify(store)};
+    const store = await openStore({ backend: 'file', path: 'full' });
+    const names = async () => (await store.list()).map(({ name, complete }) => name + ' ' + complete);
+    await writeFile(store, makeFile(1, 3));
+    try {
+      writeFileSync('full/rest', new Uint8Array(6 << 20));
+    } catch {}
+    await writeFile(store, makeFile(2, 2));
+    console.log(await names());
+    try {
+      writeFileSync('full/more', new Uint8Array(6 << 20));
+    } catch {}
+    for (const { key } of await store.list()) await store.delete(key);
+    console.log(await names());
+    await store.close();`,
+    );
+    const { stdout, stderr } = unshared(`${MOUNT}; exec "$@"`, script);
+    assert.equal(stderr, '');
+    assert.equal(stdout, "[ 'file-2.bq4 true' ]\n[]\n");
+  },
+);
 
 test('entries without bytes are removed by the next visit, unless they are in use', async () => {
   const options = { backend: /** @type {const} */ ('file'), path, name: 'tidy' };

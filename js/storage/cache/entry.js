@@ -105,7 +105,7 @@ export class Entry {
         });
       const { backend, lockName } = this.#host;
       this.#releaseUse = (await lock(lockName(this.key, 'use'), { shared: true, wait: true })) ?? this.#releaseUse;
-      const { about, touched } = await prepare();
+      const { about, touched } = await this.#withRoom(prepare);
       this.#metadata = about;
       this.#markedUsed = touched;
       this.#space = await backend.open(this.key, this.#metadata);
@@ -217,7 +217,7 @@ export class Entry {
           );
         if (!this.#releaseWrite && !(await this.#claimWriteLock(false))) return false;
         const sum = hash ?? this.#expected?.[c] ?? (await this.#host.hash?.(bytes)) ?? null;
-        await this.#writeWithRoom(space, c, bytes, sum);
+        await this.#withRoom(() => space.write(c, bytes, sum));
         this.#applyChange(c, sum);
         this.#host.broadcast({ key: this.key, index: c, hash: sum });
         if (this.complete) await this.#releaseWriter();
@@ -245,13 +245,13 @@ export class Entry {
   }
 
   /**
-   * Writes a chunk; if storage is full, deletes other files and tries again.
-   * @param {Space} space @param {number} c @param {Uint8Array} bytes @param {bigint | null} hash
+   * Calls a function that writes; if storage is full, deletes other files and tries again.
+   * @template T @param {() => Promise<T>} write @returns {Promise<T>}
    */
-  async #writeWithRoom(space, c, bytes, hash) {
+  async #withRoom(write) {
     for (let retries = 0; ; retries--) {
       try {
-        return await space.write(c, bytes, hash);
+        return await write();
       } catch (error) {
         if (problemOf(error, this.#metadata).code !== 'QUOTA') throw error;
         // The storage of deleted files may be freed late.

@@ -410,12 +410,12 @@ export class Store {
   async #remove(key) {
     const release = await lock(this.#host.lockName(key, 'use'));
     if (!release) return false;
-    const processLock = this.#backend.lock ? await this.#backend.lock(key) : () => {};
     try {
-      if (processLock) await this.#backend.remove(key);
-      return !!processLock;
+      const processLock = this.#backend.lock ? await this.#backend.lock(key) : async () => {};
+      if (!processLock) return false;
+      await this.#backend.remove(key).finally(processLock);
+      return true;
     } finally {
-      await processLock?.();
       await release();
     }
   }

@@ -104,8 +104,11 @@ export async function openFiles(name, path) {
     const file = join(root, `${key}.lock`);
     for (let tries = 2; tries > 0; tries--) {
       try {
-        await fs.writeFile(file, String(globalThis.process.pid), { flag: 'wx' });
-        return () => fs.rm(file, { force: true });
+        const handle = await fs.open(file, 'wx');
+        // A full disk has no room for the id. The empty file is a lock for LOCK_WRITE_MS, in which a file can be deleted.
+        await handle.writeFile(String(globalThis.process.pid)).catch(() => {});
+        await handle.close();
+        return () => fs.rm(file, { force: true }).catch(() => {});
       } catch (error) {
         if (/** @type {any} */ (error).code !== 'EEXIST') throw error;
       }
