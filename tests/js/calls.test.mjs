@@ -160,8 +160,13 @@ for (const [name, create] of Object.entries({ createEngine, createWorkerEngine }
     const engine = await create({ threads: 1 });
     const bytes = await tinyModel();
     const model = await engine.load(fromBytes(bytes));
+    const chat = await model.createChat();
+    await chat.close();
+    for (const call of [() => chat.send('Hi').result, () => chat.stats(), () => chat.trace()])
+      await assert.rejects(call(), { code: 'CLOSED', message: 'the chat was closed' });
     const session = await model.createSession();
     await session.close();
+    await assert.rejects(session.tokens(), { code: 'CLOSED', message: 'the session was closed' });
     await model.close();
     const messages = [{ role: /** @type {const} */ ('user'), content: 'Hi' }];
     await engine.close();

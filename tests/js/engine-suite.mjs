@@ -865,8 +865,9 @@ export function engineSuite(name, create) {
       const other = await model.createSession();
       await session.close();
       await session.close();
-      await assert.rejects(session.stats(), { code: 'CLOSED' });
-      await assert.rejects(session.generate(PROMPT).result, { code: 'CLOSED' });
+      const sessionClosed = { code: 'CLOSED', message: 'the session was closed' };
+      await assert.rejects(session.stats(), sessionClosed);
+      await assert.rejects(session.generate(PROMPT).result, sessionClosed);
       await (await model.createSession()).close(); // Its slot is free again.
       const run = other.generate(PROMPT, { maxTokens: 200 })[Symbol.asyncIterator]();
       await run.next();
@@ -878,8 +879,8 @@ export function engineSuite(name, create) {
         },
         { code: 'CLOSED' },
       );
-      await assert.rejects(other.stats(), { code: 'CLOSED' });
-      await assert.rejects(model.tokenize('x'), { code: 'CLOSED' });
+      await assert.rejects(other.stats(), sessionClosed);
+      await assert.rejects(model.tokenize('x'), { code: 'CLOSED', message: 'the model was closed' });
       const otherEngine = await create();
       const otherModel = await otherEngine.load(await endless);
       const reply = otherModel.generate(PROMPT, { maxTokens: 200 });

@@ -91,11 +91,13 @@ export class Chat {
 
   /** @returns {Promise<ChatStats>} */
   async stats() {
+    this.#checkOpen();
     return { tokens: this.#tokens, context: this.#model.info.contextTokens };
   }
 
-  /** Calls `model.trace`. @param {TraceOptions} [options] */
-  trace(options) {
+  /** Calls `model.trace`. Throws CLOSED. @param {TraceOptions} [options] */
+  async trace(options) {
+    this.#checkOpen();
     return this.#model.trace(options);
   }
 
@@ -103,6 +105,10 @@ export class Chat {
   async close() {
     this.#isClosed = true;
     this.#lifetime?.abort(new BqError('CLOSED', 'the chat was closed'));
+  }
+
+  #checkOpen() {
+    if (this.#isClosed) throw new BqError('CLOSED', 'the chat was closed');
   }
 
   [asyncDispose]() {
@@ -118,7 +124,7 @@ export class Chat {
    * @returns {AsyncGenerator<Part, void>}
    */
   async *#generateReply(content, isRegenerated, options, end, { signal, reader }) {
-    if (this.#isClosed) throw new BqError('CLOSED', 'the chat was closed');
+    this.#checkOpen();
     if (this.#lifetime)
       throw new BqError('STATE', 'a reply is still being generated', { hint: 'await it or abort it first' });
     const previous = this.#messages;

@@ -25,7 +25,8 @@ import { RunningCall } from './running-call.js';
  * @typedef {{ kind: string, object: any, parent: number | string | null }} Node
  */
 
-const CLOSED = 'the model or session was closed';
+/** Creates the error CLOSED of a call to an object that was closed. @param {string} kind */
+const closedError = (kind) => new BqError('CLOSED', `the ${kind} was closed`);
 
 /**
  * Opens another port to an engine of this thread. Closing the port closes the objects that were created over it. The
@@ -121,7 +122,7 @@ class PortServer {
     const { target, method, flag } = request;
     if (method === 'open') return this.#open(request.args[0], call);
     const node = this.#nodes.get(target);
-    if (!node) throw new BqError('CLOSED', CLOSED);
+    if (!node) throw closedError(request.kind);
     const row = Object.hasOwn(TABLE[node.kind], method) ? TABLE[node.kind][method] : null;
     if (!row) throw new BqError('ARGUMENT', `unknown method "${method}" of a ${node.kind}`);
     if (method === 'close') return this.#close(target, node);
@@ -165,7 +166,7 @@ class PortServer {
   async #addObject(kind, object, creator, call) {
     if (this.#isClosed || !this.#nodes.has(call.target)) {
       await object.close();
-      throw new BqError('CLOSED', CLOSED);
+      throw closedError(creator.kind);
     }
     // A fork belongs to the model, so it stays open when the original session is closed.
     const parent = kind === creator.kind ? creator.parent : call.target;

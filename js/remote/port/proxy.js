@@ -106,7 +106,8 @@ export class Connection {
 
   /**
    * Starts a call. `end` settles with its result. Before that, an abort of the signal is sent to the other side.
-   * @param {{ target: number | string, method: string, args?: any[], options?: object, flag?: Int32Array | null }} request
+   * @param {{ kind?: string, target: number | string, method: string, args?: any[], options?: object,
+   *   flag?: Int32Array | null }} request  `kind`: kind of the object, for the error of a closed one
    * @param {CallHandlers} [handlers]
    */
   begin(request, handlers = {}) {
@@ -186,7 +187,7 @@ export function createProxy(connection, kind, target, members) {
   /** @type {any} */
   const object = {};
   for (const [method, row] of Object.entries(TABLE[kind])) {
-    const call = { connection, target, method, row };
+    const call = { connection, kind, target, method, row };
     object[method] = row.stream
       ? (/** @type {any[]} */ ...callArgs) =>
           Generation.check(
@@ -204,7 +205,10 @@ export function createProxy(connection, kind, target, members) {
   return Object.assign(object, members);
 }
 
-/** @typedef {{ connection: Connection, target: number | string, method: string, row: Row }} Call */
+/**
+ * A method of an object of the other side.
+ * @typedef {{ connection: Connection, kind: keyof typeof TABLE, target: number | string, method: string, row: Row }} Call
+ */
 
 /**
  * Calls a method. If it creates an object, the result is a proxy.
@@ -212,14 +216,14 @@ export function createProxy(connection, kind, target, members) {
  * @param {any[]} callArgs
  * @returns {Promise<any>}
  */
-function callMethod({ connection, target, method, row }, callArgs) {
+function callMethod({ connection, kind, target, method, row }, callArgs) {
   const { args, options, signal, onProgress } = checkCall(row, callArgs);
   const { makes } = row;
-  if (!makes) return connection.begin({ target, method, args, options }, { signal, onProgress }).end;
+  if (!makes) return connection.begin({ kind, target, method, args, options }, { signal, onProgress }).end;
   const result = deferred();
   const onHandle = (/** @type {any} */ handle) =>
     result.resolve(createProxy(connection, makes, handle.target, handle.info && { info: handle.info, loaded: end }));
-  const { end } = connection.begin({ target, method, args, options }, { signal, onProgress, onHandle });
+  const { end } = connection.begin({ kind, target, method, args, options }, { signal, onProgress, onHandle });
   end.then((value) => value && onHandle(value.handle), result.reject);
   return result.promise;
 }
@@ -232,7 +236,7 @@ function callMethod({ connection, target, method, row }, callArgs) {
  * @param {import('../../shared/generation.js').Reading} reading
  * @returns {AsyncGenerator<Part, void>}
  */
-async function* stream({ connection, target, method }, { args, options, onProgress }, end, { signal, reader }) {
+async function* stream({ connection, kind, target, method }, { args, options, onProgress }, end, { signal, reader }) {
   signal.throwIfAborted();
   // With shared memory the worker detects an abort between two work units, without a message. Elements: whether it is
   // aborted (0 or 1), and the number of parts read.
@@ -248,7 +252,7 @@ async function* stream({ connection, target, method }, { args, options, onProgre
     queue.push(part);
     wake();
   };
-  const call = connection.begin({ target, method, args, options, flag }, { onProgress, onPart });
+  const call = connection.begin({ kind, target, method, args, options, flag }, { onProgress, onPart });
   const settled = call.end
     .then((value) => (result = value))
     .finally(() => {

@@ -14,7 +14,7 @@ import { PROTOCOL } from '../../shared/protocol.js';
 /** @import { EngineInfo, EngineStore, Part, Result } from '../../shared/types.js' */
 
 /**
- * @typedef {{ target: number | string, method: string, args?: any[], options?: any, flag?: Int32Array | null }} Request
+ * @typedef {{ kind?: string, target: number | string, method: string, args?: any[], options?: any, flag?: Int32Array | null }} Request
  */
 /**
  * Reference to an object of the leader. `target`: its number there.
@@ -319,11 +319,11 @@ export class ReplayConnection {
    */
   async #send(call, connection) {
     const { request, row, handlers } = call;
-    const { target, method, args } = request;
+    const { kind, target, method, args } = request;
     const tabObject = this.#objects.get(target);
     const session = tabObject?.kind === 'session' ? tabObject : null;
     const prepare = async () => {
-      const handle = await this.#resolveObject(target);
+      const handle = await this.#resolveObject(target, kind);
       if (session && dependsOnTokens(request)) await this.#restoreTokens(session, connection, handle);
       return { target: handle.target, options: await this.#toLeaderIds(request.options) };
     };
@@ -332,7 +332,7 @@ export class ReplayConnection {
     let position = 0;
     let isDifferent = false;
     const { id, end } = connection.begin(
-      { ...handle, method, args },
+      { ...handle, kind, method, args },
       {
         ...handlers,
         onPart: (part) => {
@@ -423,12 +423,13 @@ export class ReplayConnection {
   /**
    * Returns the handle of an object at the current leader, where it is created again if necessary.
    * @param {number | string} target
+   * @param {string} [kind]  of the object, for the error if it was closed
    * @returns {Promise<Handle>}
    */
-  #resolveObject(target) {
+  #resolveObject(target, kind = 'model') {
     if (target === 0 || target === 'store') return Promise.resolve({ target });
     const tabObject = this.#objects.get(target);
-    if (!tabObject) return Promise.reject(new BqError('CLOSED', 'the model or session was closed'));
+    if (!tabObject) return Promise.reject(new BqError('CLOSED', `the ${kind} was closed`));
     if (!tabObject.handle) {
       const handle = this.#recreate(target, tabObject);
       tabObject.handle = handle;
