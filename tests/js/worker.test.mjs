@@ -1,5 +1,9 @@
 // Tests of features of the worker engine: the flow-control window, aborts across threads, failing workers.
 import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
 import { test } from 'node:test';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
@@ -274,4 +278,28 @@ test('a message of a chat is one call to the worker', async (t) => {
   const chat = await model.createChat({ system: 'Be kind' });
   for (let turn = 0; turn < 20; turn++) await chat.send(`Message ${turn}`, { temperature: 0, maxTokens: 3 }).result;
   assert.deepEqual(calls, ['countTokens', ...Array(20).fill('generate')]);
+});
+
+test('in Node a document of a test environment is not taken for a page; a page of Electron is one', async () => {
+  const file = join(mkdtempSync(join(tmpdir(), 'bq4-dom-')), 'tiny.bq4');
+  writeFileSync(file, await tinyModel());
+  const address = (/** @type {string} */ path) => JSON.stringify(new URL(path, import.meta.url).href);
+  const run = (/** @type {string} */ first) => {
+    const script = `${first}
+      Object.assign(globalThis, { window: globalThis, document: { baseURI: 'http://localhost:3000/' } });
+      const { createEngine, fromFile } = await import(${address('../../js/node.js')});
+      const { createWorkerEngine } = await import(${address('../../js/index.js')});
+      for (const create of [createEngine, createWorkerEngine]) {
+        const engine = await create({ threads: 1 });
+        const model = await engine.load(fromFile(${JSON.stringify(file)}));
+        console.log((await model.generate('a', { maxTokens: 2, temperature: 0 }).result).tokens.length);
+        await engine.close();
+      }`;
+    return spawnSync(process.execPath, ['--input-type=module', '-e', script], { encoding: 'utf8' });
+  };
+  const { stdout, stderr } = run('');
+  assert.equal(stdout, '2\n2\n', stderr);
+  const page = run("Object.defineProperty(process.versions, 'electron', { value: '1' });");
+  assert.match(page.stderr, /NO_ENGINE/);
+  rmSync(dirname(file), { recursive: true });
 });

@@ -31,7 +31,8 @@ async function startWorker(workerOrFactory) {
   }
   if (isNode) {
     const { Worker: Thread } = await nodeModule('worker_threads');
-    return new Thread(new URL('../../worker.js', import.meta.url));
+    // Options of the program, such as --input-type, may be invalid for the script of a thread.
+    return new Thread(new URL('../../worker.js', import.meta.url), { execArgv: [] });
   }
   try {
     return new Worker(new URL('../../worker.js', import.meta.url), { type: 'module' });

@@ -423,10 +423,10 @@ export class ReplayConnection {
   /**
    * Returns the handle of an object at the current leader, where it is created again if necessary.
    * @param {number | string} target
-   * @param {string} [kind]  of the object, for the error if it was closed
+   * @param {string} [kind]  of an object that may be closed, for the error
    * @returns {Promise<Handle>}
    */
-  #resolveObject(target, kind = 'model') {
+  #resolveObject(target, kind) {
     if (target === 0 || target === 'store') return Promise.resolve({ target });
     const tabObject = this.#objects.get(target);
     if (!tabObject) return Promise.reject(new BqError('CLOSED', `the ${kind} was closed`));
