@@ -481,8 +481,8 @@ export const MUTATIONS = [
   {
     id: 'entry-await',
     file: 'store/entry',
-    from: 'await this.#writeWithRoom(space, c, bytes, sum);',
-    to: 'void this.#writeWithRoom(space, c, bytes, sum).catch(() => {});',
+    from: 'await this.#withRoom(() => space.write(c, bytes, sum));',
+    to: 'void this.#withRoom(() => space.write(c, bytes, sum)).catch(() => {});',
     breaks: 'a chunk counts as cached only after it is written',
     tests: ['js:store', 'js:cached-store'],
   },

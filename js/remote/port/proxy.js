@@ -187,7 +187,7 @@ export function createProxy(connection, kind, target, members) {
   /** @type {any} */
   const object = {};
   for (const [method, row] of Object.entries(TABLE[kind])) {
-    const call = { connection, kind, target, method, row };
+    const call = { connection, request: { kind, target, method }, row };
     object[method] = row.stream
       ? (/** @type {any[]} */ ...callArgs) =>
           Generation.check(
@@ -207,7 +207,7 @@ export function createProxy(connection, kind, target, members) {
 
 /**
  * A method of an object of the other side.
- * @typedef {{ connection: Connection, kind: keyof typeof TABLE, target: number | string, method: string, row: Row }} Call
+ * @typedef {{ connection: Connection, request: { kind: string, target: number | string, method: string }, row: Row }} Call
  */
 
 /**
@@ -216,14 +216,14 @@ export function createProxy(connection, kind, target, members) {
  * @param {any[]} callArgs
  * @returns {Promise<any>}
  */
-function callMethod({ connection, kind, target, method, row }, callArgs) {
+function callMethod({ connection, request, row }, callArgs) {
   const { args, options, signal, onProgress } = checkCall(row, callArgs);
   const { makes } = row;
-  if (!makes) return connection.begin({ kind, target, method, args, options }, { signal, onProgress }).end;
+  if (!makes) return connection.begin({ ...request, args, options }, { signal, onProgress }).end;
   const result = deferred();
   const onHandle = (/** @type {any} */ handle) =>
     result.resolve(createProxy(connection, makes, handle.target, handle.info && { info: handle.info, loaded: end }));
-  const { end } = connection.begin({ kind, target, method, args, options }, { signal, onProgress, onHandle });
+  const { end } = connection.begin({ ...request, args, options }, { signal, onProgress, onHandle });
   end.then((value) => value && onHandle(value.handle), result.reject);
   return result.promise;
 }
@@ -236,7 +236,7 @@ function callMethod({ connection, kind, target, method, row }, callArgs) {
  * @param {import('../../shared/generation.js').Reading} reading
  * @returns {AsyncGenerator<Part, void>}
  */
-async function* stream({ connection, kind, target, method }, { args, options, onProgress }, end, { signal, reader }) {
+async function* stream({ connection, request }, { args, options, onProgress }, end, { signal, reader }) {
   signal.throwIfAborted();
   // With shared memory the worker detects an abort between two work units, without a message. Elements: whether it is
   // aborted (0 or 1), and the number of parts read.
@@ -252,7 +252,7 @@ async function* stream({ connection, kind, target, method }, { args, options, on
     queue.push(part);
     wake();
   };
-  const call = connection.begin({ kind, target, method, args, options, flag }, { onProgress, onPart });
+  const call = connection.begin({ ...request, args, options, flag }, { onProgress, onPart });
   const settled = call.end
     .then((value) => (result = value))
     .finally(() => {

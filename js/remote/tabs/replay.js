@@ -14,7 +14,8 @@ import { PROTOCOL } from '../../shared/protocol.js';
 /** @import { EngineInfo, EngineStore, Part, Result } from '../../shared/types.js' */
 
 /**
- * @typedef {{ kind?: string, target: number | string, method: string, args?: any[], options?: any, flag?: Int32Array | null }} Request
+ * @typedef {{ kind?: keyof typeof TABLE, target: number | string, method: string, args?: any[], options?: any,
+ *   flag?: Int32Array | null }} Request  `kind`: kind of the object
  */
 /**
  * Reference to an object of the leader. `target`: its number there.
@@ -231,13 +232,12 @@ export class ReplayConnection {
    * @returns {{ id: number, end: Promise<any> }}
    */
   begin(request, handlers = {}) {
-    const { method, target } = request;
+    const { method, target, kind } = request;
     if (this.#closedError) throw this.#closedError;
     handlers.signal?.throwIfAborted();
     const id = ++this.#lastId;
     if (method === 'close') return { id, end: this.#close(target) };
     if (target === 0 && STICKY_CALLS[method]) this.#stickyCalls.set(STICKY_CALLS[method], request);
-    const kind = target === 0 ? 'engine' : target === 'store' ? 'store' : this.#objects.get(target)?.kind;
     const row = kind ? TABLE[kind][method] : undefined;
     // With a fixed seed, another leader computes the same tokens.
     const seed = Math.floor(Math.random() * 2 ** 53);
@@ -319,7 +319,7 @@ export class ReplayConnection {
    */
   async #send(call, connection) {
     const { request, row, handlers } = call;
-    const { kind, target, method, args } = request;
+    const { target, method, args, kind } = request;
     const tabObject = this.#objects.get(target);
     const session = tabObject?.kind === 'session' ? tabObject : null;
     const prepare = async () => {
@@ -332,7 +332,7 @@ export class ReplayConnection {
     let position = 0;
     let isDifferent = false;
     const { id, end } = connection.begin(
-      { ...handle, kind, method, args },
+      { ...handle, method, args, kind },
       {
         ...handlers,
         onPart: (part) => {
@@ -426,10 +426,10 @@ export class ReplayConnection {
    * @param {string} [kind]  of an object that may be closed, for the error
    * @returns {Promise<Handle>}
    */
-  #resolveObject(target, kind) {
-    if (target === 0 || target === 'store') return Promise.resolve({ target });
+  async #resolveObject(target, kind) {
+    if (target === 0 || target === 'store') return { target };
     const tabObject = this.#objects.get(target);
-    if (!tabObject) return Promise.reject(new BqError('CLOSED', `the ${kind} was closed`));
+    if (!tabObject) throw new BqError('CLOSED', `the ${kind} was closed`);
     if (!tabObject.handle) {
       const handle = this.#recreate(target, tabObject);
       tabObject.handle = handle;
