@@ -257,6 +257,21 @@ test("an app's own scheme whose files have no ranges is asked for the whole file
   await file.close();
 });
 
+test('http: a server that refuses the first range with 416 is asked for the whole file; an empty file stays empty', async (t) => {
+  const server = await faultServer({ '/model.bq4': bytes, '/empty.bq4': new Uint8Array() }, (request) =>
+    request.range ? { status: 416 } : {},
+  );
+  t.after(server.close);
+  const file = await openSource(fromUrl(server.url, { retries: 0 }));
+  assert.ok(Buffer.from(bytes.subarray(0, 1000)).equals(await readRange(file, 0, 1000)));
+  assert.ok(Buffer.from(bytes.subarray(1000, 5000)).equals(await readRange(file, 1000, 5000)));
+  assert.equal(server.requests.length, 2, 'one of them for the whole file');
+  await file.close();
+  const empty = await openSource(fromUrl(server.at('/empty.bq4'), { retries: 0 }));
+  assert.equal((await readRange(empty, 0, 1000)).length, 0);
+  await empty.close();
+});
+
 test('http: a range is requested once, and again up to `retries` times', async (t) => {
   const server = await faultServer(bytes, { status: 503 });
   t.after(server.close);

@@ -179,6 +179,8 @@ export class RemoteSource {
       http.ranges = 'broken';
       if (!isServer) return;
     }
+    // A file that is not empty has a first byte, so this server refuses ranges.
+    if (status === 416 && !at && http.ranges === 'unknown') return void (http.ranges = 'broken');
     const refusal = unreached ? await refusalOf(this.name, error) : null;
     const isTemporary = error.code === 'NETWORK' || TEMPORARY_STATUSES.includes(status) || (short && failures < 1);
     if (isTemporary && !refusal && failures < this.#retries) {
