@@ -612,6 +612,18 @@ test('HEAD, as sent by health checks: the headers of GET only', async () => {
   assert.deepEqual([refused.status, refused.headers.allow], [405, 'POST']);
 });
 
+test('a probe by HTTP/1.0 without a Host header is answered; a wrong name is refused by any version', async () => {
+  const { port } = new URL(server.url);
+  const statusOf = async (/** @type {string} */ headers) => {
+    const socket = dial(Number(port), '127.0.0.1');
+    socket.end(`GET /health HTTP/1.0\r\n${headers}\r\n`);
+    return String(Buffer.concat(await socket.toArray())).slice(0, 12);
+  };
+  assert.equal(await statusOf(''), 'HTTP/1.1 200');
+  assert.equal(await statusOf('Host: elsewhere.example\r\n'), 'HTTP/1.1 403');
+  assert.equal(await statusOf('Host:\r\n'), 'HTTP/1.1 403');
+});
+
 test('a request without an end, or one that ends early, does not affect the server', async () => {
   const { port } = new URL(server.url);
   const head = `POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${TOKEN}\r\nContent-Type: application/json\r\n`;

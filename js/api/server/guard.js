@@ -47,7 +47,8 @@ function isSameToken(a, b) {
  */
 export function checkOrigin({ headers }, rules) {
   const name = hostName(headers.host);
-  if (!isOurs(name, rules))
+  // Node refuses HTTP/1.1 without Host. Probes by HTTP/1.0 may omit it; browsers never do.
+  if (headers.host !== undefined && !isOurs(name, rules))
     throw new Refusal(
       403,
       'host_refused',
