@@ -62,7 +62,7 @@ const CALLS = {
   fromUrl: [page('sources')],
   source: [page('sources')],
   generate: [page('generation')],
-  complete: [page('generation'), page('chat')],
+  'generate or send': [page('generation'), page('chat')],
   createChat: [page('chat')],
   message: [page('chat')],
   format: [page('chat')],

@@ -155,6 +155,26 @@ test('a session that is created over a port while its model closes is closed', a
   await engine.close();
 });
 
+test('the error for an unknown option names the method that was called', async () => {
+  const engine = await createEngine({ threads: 1 });
+  const model = await engine.load(fromBytes(await tinyModel()));
+  const [session, chat] = [await model.createSession(), await model.createChat()];
+  const wrong = /** @type {any} */ ({ frob: 1 });
+  const messages = [{ role: /** @type {const} */ ('user'), content: 'Hi' }];
+  /** @type {[string, () => Promise<unknown>][]} */
+  const calls = [
+    ['generate', () => session.generate('a', wrong).result],
+    ['generate or send', () => model.generate(messages, wrong).result],
+    ['generate or send', () => chat.send('Hi', wrong).result],
+    ['session.choose', () => session.choose('a', ['b', 'c'], wrong)],
+    ['runTools', () => model.chat.completions.runTools({ messages, tools: [] }, wrong)],
+    ['embeddings.create', () => model.embeddings.create({ input: 'a' }, wrong)],
+  ];
+  for (const [name, call] of calls)
+    await assert.rejects(call(), { code: 'ARGUMENT', message: `${name}: unknown option "frob"` });
+  await engine.close();
+});
+
 for (const [name, create] of Object.entries({ createEngine, createWorkerEngine }))
   test(`calls of closed objects of ${name} fail with CLOSED`, async () => {
     const engine = await create({ threads: 1 });

@@ -38,7 +38,7 @@ const load = (path) => import(pathToFileURL(join(folder, path)).href);
 describe('a row that is added in one file', () => {
   test('is checked by generate, chats and both sides of a port', async () => {
     const { checkOptions } = await load('js/shared/options.js');
-    for (const call of ['generate', 'complete']) {
+    for (const call of ['generate', 'generate or send']) {
       assert.deepEqual(checkOptions(call, { typicalMass: 0.5 }), { typicalMass: 0.5 });
       assert.throws(
         () => checkOptions(call, { typicalMass: 2 }),

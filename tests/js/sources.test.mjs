@@ -405,7 +405,7 @@ test('unknown options of a source are refused with the nearest known one', () =>
 
 test('the error for an unknown option suggests a name that is similar or shares its beginning or end, or no name', () => {
   const suggestions = {
-    complete: {
+    'generate or send': {
       max_tokens: 'maxTokens',
       max_new_tokens: 'maxTokens',
       max: 'maxTokens',

@@ -79,7 +79,7 @@ export class Chat {
   #startReply(content, isRegenerated, options) {
     const check = () => {
       try {
-        return checkOptions('complete', options);
+        return checkOptions('generate or send', options);
       } catch (error) {
         throw isRegenerated ? error : Chat.#addUnsent(error, content);
       }

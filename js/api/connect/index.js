@@ -235,7 +235,7 @@ export function connect(address, options) {
   let firstModel = null;
   /** @param {RequestOptions} [listOptions] @returns {Promise<ModelList>} */
   const list = async (listOptions) => {
-    const { signal } = checkBy({ signal: abortSignal }, 'createOne', listOptions);
+    const { signal } = checkBy({ signal: abortSignal }, 'models.list', listOptions);
     const at = `${url}/models`;
     const json = checkJson(await jsonOf(await request(at, server, { signal }), at, signal), at);
     // Some servers without models send null.

@@ -1,5 +1,6 @@
 /** `model.embeddings.create`: OpenAI's embeddings. */
-import { checkOptions } from '../../shared/options.js';
+import { signal as abortSignal } from '../../shared/checks.js';
+import { checkBy } from '../../shared/options.js';
 import { listOf } from './text-completions.js';
 import { refuse, rethrowFor } from './check-fields.js';
 import { fieldsOf } from './request.js';
@@ -20,7 +21,7 @@ function base64(vector) {
  * @returns {Promise<EmbeddingList>}
  */
 export async function embeddings(model, body, options) {
-  const { signal } = checkOptions('createOne', options);
+  const { signal } = checkBy({ signal: abortSignal }, 'embeddings.create', options);
   const { input, dimensions, encoding_format, model: modelName } = fieldsOf('embeddings.create', body);
   if (input === undefined || !listOf(input).length) throw refuse('input', 'the request has no input');
   const { embedding, name } = model.info;

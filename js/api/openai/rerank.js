@@ -1,5 +1,6 @@
 /** `POST /v1/rerank`, in the form that the servers of Jina, Cohere and llama.cpp have in common. */
-import { checkOptions } from '../../shared/options.js';
+import { signal as abortSignal } from '../../shared/checks.js';
+import { checkBy } from '../../shared/options.js';
 import { ranking } from '../score.js';
 import { refuse } from './check-fields.js';
 import { fieldsOf } from './request.js';
@@ -13,7 +14,7 @@ import { fieldsOf } from './request.js';
  * @returns {Promise<RerankAnswer>}
  */
 export async function rerankRequest(model, body, options) {
-  const { signal } = checkOptions('createOne', options);
+  const { signal } = checkBy({ signal: abortSignal }, 'rerank', options);
   const {
     query,
     documents,

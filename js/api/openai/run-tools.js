@@ -91,7 +91,7 @@ async function runCall(functions, call, reportsErrors, signal) {
  * @returns {Promise<ToolRun>}
  */
 export async function runTools(create, body, options) {
-  const { signal } = checkBy({ signal: abortSignal }, 'createOne', options);
+  const { signal } = checkBy({ signal: abortSignal }, 'runTools', options);
   const {
     bq4 = {},
     tools: toolList,

@@ -112,7 +112,7 @@ export const TABLE = {
     createSession: { options: 'createSession', makes: 'session' },
     loadAdapter: { args: [toSource], options: 'loadAdapter', makes: 'adapter' },
     countTokens: { args: [messagesOf], options: 'countTokens' },
-    generate: { args: [promptOrMessages], options: 'generate', ofMessages: 'complete', stream: true },
+    generate: { args: [promptOrMessages], options: 'generate', ofMessages: 'generate or send', stream: true },
     choose: { args: [promptOrMessages, choices], options: 'choose' },
     savePromptCache: { args: [messagesOf], options: 'savePromptCache' },
     loadPromptCache: { args: [bytes] },
@@ -124,7 +124,7 @@ export const TABLE = {
   session: {
     generate: { args: [prompt], options: 'generate', stream: true },
     continue: { options: 'generate', stream: true },
-    choose: { args: [prompt, choices], options: 'chooseNext' },
+    choose: { args: [prompt, choices], options: 'session.choose' },
     append: { args: [prompt], options: 'append' },
     truncate: { args: [count] },
     fork: { makes: 'session' },

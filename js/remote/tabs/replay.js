@@ -321,7 +321,7 @@ export class ReplayConnection {
     const { request, row, handlers } = call;
     const { target, method, args, kind } = request;
     const tabObject = this.#objects.get(target);
-    const session = tabObject?.kind === 'session' ? tabObject : null;
+    const session = (kind === 'session' && tabObject) || null;
     const prepare = async () => {
       const handle = await this.#resolveObject(target, kind);
       if (session && dependsOnTokens(request)) await this.#restoreTokens(session, connection, handle);
