@@ -528,7 +528,7 @@ const SUITES = {
         browsers: 'firefox,webkit',
       }),
   },
-  // The C tests, built by another compiler with other sanitizers.
+  // The C tests, built by another compiler, with its checks of undefined behaviour.
   'c-clang': { long: true, needs: ['wasm', 'cData', 'clang'], jobs: (tools) => cTests(tools, 'test-clang') },
   // Tests with programs of other projects. It takes minutes to build them.
   peers: {
