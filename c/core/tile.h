@@ -129,8 +129,11 @@ static inline uint32_t bq_sub4_at(bq_tile_shape s, uint32_t r, uint32_t k) {
   return bq_tile_weights_at(s) + k / 32 * BQ_TILE_ROWS * bq_tile_run_bytes(s) + r * 4 + k % 4;
 }
 
-/* Always inlined: as a function it would decide by the type for each weight of the scalar matmuls. */
-static inline __attribute__((always_inline)) int bq_tile_weight(bq_tile_shape s, const uint8_t *tile, uint32_t r, uint32_t k) {
+/* Inlined even where clang would not, so that scalar matmuls don't test the type for each weight.
+ */
+static inline __attribute__((always_inline)) int bq_tile_weight(bq_tile_shape s,
+                                                                const uint8_t *tile, uint32_t r,
+                                                                uint32_t k) {
   if (bq_is_sub4(s))
     return bq_sub4_get(s, tile + bq_sub4_at(s, r, k), 4 * BQ_TILE_ROWS, k) * bq_sub4_unit(s) -
            bq_tile_zero_point(s);

@@ -56,7 +56,7 @@ export class LocalModel {
    * @type {import('../../text/tokenizers/section.js').PairFormat | null}
    */
   pair = null;
-  /** Ids of tokens that are never generated. @type {number[]} */
+  /** Tokens that are never generated. @type {{ token: number, bias: number }[]} */
   #suppressed = [];
   /** @type {import('./adapter.js').Adapters | null} */
   #adapters = null;
@@ -212,15 +212,14 @@ export class LocalModel {
    * @param {GenerateOptions} options @param {number} session  handle of the session
    */
   async logitProcessors(options, session) {
-    const { logitBias, presencePenalty, frequencyPenalty, logprobs, promptLogprobs } = options;
+    const { logitBias = [], presencePenalty, frequencyPenalty, logprobs, promptLogprobs } = options;
     const logprobCount = logprobs ?? promptLogprobs;
-    const suppressed = this.#suppressed.map((token) => ({ token, bias: -Infinity }));
-    const biases = [...(logitBias ?? []), ...suppressed];
+    const biases = [...logitBias, ...this.#suppressed];
     if (!biases.length && !presencePenalty && !frequencyPenalty && logprobCount === undefined) return null;
     const { LogitProcessors } = await onDemand(import('../session/lazy-methods.js'));
     this.checkTokens(
       'logitBias',
-      (logitBias ?? []).map(({ token }) => token),
+      logitBias.map(({ token }) => token),
     );
     return new LogitProcessors(
       this.#wasm,
@@ -253,7 +252,10 @@ export class LocalModel {
   #meta({ labelCount: count, generates, embedding, vocabSize }) {
     const meta = this.#json('META') ?? {};
     const { labels: names = [], pair = null, prompts = {}, defaultPrompt = '', unused = [], suppressed = [] } = meta;
-    this.#suppressed = [suppressed].flat().filter((/** @type {number} */ id) => id >= 0 && id < vocabSize);
+    this.#suppressed = [suppressed]
+      .flat()
+      .filter((/** @type {number} */ token) => token >= 0 && token < vocabSize)
+      .map((/** @type {number} */ token) => ({ token, bias: -Infinity }));
     const labels = count ? Array.from({ length: count }, (_, i) => String(names[i] ?? `LABEL_${i}`)) : null;
     this.pair = pair;
     const scores = labels?.length === 1 || labels?.join() === 'yes,no';
