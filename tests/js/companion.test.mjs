@@ -131,3 +131,13 @@ test('a missing or invalid companion is refused', async () => {
   await server.close();
   await engine.close();
 });
+
+test('a companion of a file that needs none is refused', async () => {
+  const engine = await createEngine({ build: 'relaxed', threads: 1 });
+  const companion = fromBytes(encode({}));
+  await assert.rejects(engine.load(fromBytes(await v2(wide), { companion })), {
+    code: 'ARGUMENT',
+    message: /only files of version 1 have a companion/,
+  });
+  await engine.close();
+});

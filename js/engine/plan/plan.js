@@ -292,6 +292,9 @@ async function describeContainer(compiled, source, file, head, options) {
     return { version: 0, manifest: source.manifest, head };
   }
   const magic = String.fromCharCode(...head.subarray(0, 4));
+  const isFirstVersion = magic === 'BQ4F' && head.length > 7 && u32(head, 4) === 1;
+  if (source.companion && !isFirstVersion)
+    throw new BqError('ARGUMENT', `${file.name}: only files of version 1 have a companion`);
   if (magic === 'GGUF' || magic === 'gguf') {
     const { describeGguf, readCachedManifest } = await onDemand(import('./gguf-plan.js'));
     if (magic === 'gguf') return { version: 0, ...readCachedManifest(head) };
@@ -304,7 +307,7 @@ async function describeContainer(compiled, source, file, head, options) {
     };
   }
   if (magic !== 'BQ4F') throw notAModel(file, head);
-  if (head.length < 8 || u32(head, 4) !== 1) return { version: 2, manifest: new Uint8Array(), head };
+  if (!isFirstVersion) return { version: 2, manifest: new Uint8Array(), head };
   return {
     version: 1,
     manifest: await (await onDemand(import('../../format/bq4/read-v1.js'))).v1Manifest(source, file, head, signal),
