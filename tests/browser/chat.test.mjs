@@ -298,7 +298,9 @@ test('a reload during an answer keeps and marks the received text, which can be 
   const after = String((await texts(page)).at(-1));
   // The model may end a reply at once, depending on where the reload cut it.
   assert.ok(after.startsWith(reply), `"${after}" after "${reply}"`);
-  assert.equal(await page.locator('.tools .end').last().textContent(), '');
+  // For the same reason it may also reach the limit of tokens.
+  const end = String(await page.locator('.tools .end').last().textContent());
+  assert.ok(['', 'Stopped at the length limit'].includes(end), end);
 });
 
 test('Continue of a reply to which the model adds nothing ends it', async () => {
