@@ -62,8 +62,8 @@ async function compare(metadata, title) {
       }
   llama.stdin.end();
   await model.close();
-  const own = JSON.stringify([...tokenizer.eog].sort((a, b) => a - b));
-  if (ends !== undefined && own !== ends) console.log(`${title}: end tokens ${own}; llama.cpp: ${ends}`);
+  const endIds = JSON.stringify([...tokenizer.eog].sort((a, b) => a - b));
+  if (ends !== undefined && endIds !== ends) console.log(`${title}: end tokens ${endIds}; llama.cpp: ${ends}`);
   console.log(`${title}: ${found.length} different`);
   for (const line of found.slice(0, SHOWN)) console.log(line);
   different += found.length;

@@ -119,17 +119,17 @@ function changesOf(file) {
   const get = (/** @type {string} */ key) => file.metadata[`${archOf(file)}.${key}`]?.[1];
   const hidden = get('embedding_length');
   const head = get('attention.key_length') ?? Math.floor(hidden / (get('attention.head_count') || 4));
-  const own = Object.keys(file.metadata).filter((key) => key.startsWith(`${archOf(file)}.`)).map((key) => key.slice(archOf(file).length + 1));
+  const keys = Object.keys(file.metadata).filter((key) => key.startsWith(`${archOf(file)}.`)).map((key) => key.slice(archOf(file).length + 1));
   return [
     { title: 'unchanged' },
-    ...own.map((key) => ({ title: `without ${key}`, set: { [key]: null } })),
+    ...keys.map((key) => ({ title: `without ${key}`, set: { [key]: null } })),
     ...[...valuesOf(get('block_count')).flatMap(([key, ...values]) => values.map((value) => ({ [key]: value }))), ...scalings()].map((set) => ({ title: JSON.stringify(set), set })),
     ...tensorChanges(file, head, hidden),
   ];
 }
 
 /** @param {GgufFile} file @param {Change} change @returns {GgufFile} */
-function changed(file, { set = {}, drop = () => false, add = [] }) {
+function applyChange(file, { set = {}, drop = () => false, add = [] }) {
   const metadata = { ...file.metadata };
   for (const [key, value] of Object.entries(set)) {
     if (value) metadata[`${archOf(file)}.${key}`] = value;
@@ -139,7 +139,7 @@ function changed(file, { set = {}, drop = () => false, add = [] }) {
 }
 
 /** Changes a fixture so that llama.cpp accepts it: it reads the sizes of MLPs from the metadata, and norms of heads in Command R+ only. @param {GgufFile} file @returns {GgufFile} */
-function accepted({ metadata, tensors }) {
+function adaptForLlama({ metadata, tensors }) {
   const arch = metadata['general.architecture'][1];
   const down = tensors.find(({ name }) => name === 'blk.0.ffn_down.weight');
   return {
@@ -197,12 +197,12 @@ const counts = { equal: 0, different: 0, 'refused by bq4': 0, 'refused by llama.
 for (const entry of readdirSync(join(GOLDEN, 'gguf'))) {
   const name = entry.replace('.gguf', '');
   if (names.length && !names.includes(name)) continue;
-  const file = accepted(readGguf(join(GOLDEN, 'gguf', entry)));
+  const file = adaptForLlama(readGguf(join(GOLDEN, 'gguf', entry)));
   const { ids } = JSON.parse(readFileSync(join(GOLDEN, 'fixtures', name, 'expected.json'), 'utf8'));
   const isEncoder = /bert|embedding/.test(archOf(file));
   let tolerance = TOLERANCE;
   for (const change of changesOf(file)) {
-    const variant = changed(file, change);
+    const variant = applyChange(file, change);
     const [llama, bq4] = [llamaValues(variant, ids, isEncoder), await bq4Values(variant, ids, isEncoder)];
     const title = `${name} ${change.title}`;
     if (typeof llama === 'string' || typeof bq4 === 'string') {

@@ -218,15 +218,18 @@ export function ggufState({ get }) {
 /** Whether layers have experts. @param {GgufFacts} facts */
 export const hasExperts = ({ get }) => get('expert_count', 0) > 0;
 
+/** As `period` of ggufWindow: the metadata must have a pattern, since all layers would have a window without it. */
+export const REQUIRED_PATTERN = null;
+
 /**
  * Returns the keys for layers with sliding-window attention.
  * @param {GgufFacts} facts
- * @param {number} [period]  used if the metadata has no pattern: layers whose number (from 1) is a multiple of it have
+ * @param {number | null} [period]  used if the metadata has no pattern: layers whose number (from 1) is a multiple of it have
  *   global attention; 0 if no layer has
  */
 export function ggufWindow({ get }, period = 0) {
   const window = get('attention.sliding_window', 0);
-  const pattern = get('attention.sliding_window_pattern', period);
+  const pattern = get('attention.sliding_window_pattern', period ?? undefined);
   if (!window) return {};
   if (typeof pattern === 'number') return { window, global_every: pattern };
   const local = eachLayer(pattern, get('block_count'), 'attention.sliding_window_pattern') ?? [];

@@ -4,22 +4,12 @@
  */
 import { shown } from '../../shared/quote-value.js';
 import { granitemoe } from './experts.js';
-import { GGUF_MODULES, ggufWindow, hasExperts } from './gguf.js';
-import { eachLayer, someLayers } from './layers.js';
+import { GGUF_MODULES, ggufWindow, hasExperts, REQUIRED_PATTERN } from './gguf.js';
+import { eachLayer, unrotatedLayers } from './layers.js';
 import { granite, graniteGguf } from './llama.js';
 import { LLAMA_MODULES, expect, listedWindow } from './shared.js';
 
 /** @typedef {import('./shared.js').Family} Family */
-
-/** Returns the keys for layers without rotary positions. @param {boolean[]} rotated  for each layer */
-const unrotatedOf = (rotated) =>
-  rotated.every(Boolean)
-    ? {}
-    : someLayers(
-        rotated.map((isRotated) => !isRotated),
-        'unrotated_every',
-        'unrotated_layers',
-      );
 
 /**
  * Returns the keys for the bases of rotary positions, of which a configuration has one for layers with a window and one
@@ -40,7 +30,7 @@ function basesOf(bases, windows) {
   const [theta = localBases[0]] = globalBases;
   const [localTheta = theta] = localBases;
   return {
-    ...unrotatedOf(bases.map(Boolean)),
+    ...unrotatedLayers(bases.map(Boolean)),
     ...(theta && { rope_theta: theta }),
     ...(localTheta !== theta && { local_theta: localTheta }),
   };
@@ -75,13 +65,11 @@ export const graniteSwa = {
       config(facts) {
         expect(!hasExperts(facts), 'Granite SWA with experts, whose gates are in one tensor (convert the safetensors)');
         const config = graniteGguf.config(facts);
-        // Without this list all layers would have a window.
-        facts.get('attention.sliding_window_pattern');
         const rotated = eachLayer(facts.get('attention.rope_pattern', []), config.layers, 'attention.rope_pattern');
         return {
           ...config,
-          ...ggufWindow(facts),
-          ...(rotated && unrotatedOf(rotated.map(Boolean))),
+          ...ggufWindow(facts, REQUIRED_PATTERN),
+          ...(rotated && unrotatedLayers(rotated.map(Boolean))),
           attn_sinks: true,
         };
       },

@@ -20,6 +20,14 @@ export function someLayers(members, periodKey, listKey) {
   return isPeriodic ? { [periodKey]: period } : { [listKey]: members.flatMap((isMember, i) => (isMember ? [i] : [])) };
 }
 
+/** Returns the keys for layers without rotary positions. @param {boolean[]} rotated  for each layer */
+export const unrotatedLayers = (rotated) =>
+  someLayers(
+    rotated.map((isRotated) => !isRotated),
+    'unrotated_every',
+    'unrotated_layers',
+  );
+
 /**
  * Converts a list with an entry for each layer to an array; null if the list is missing or empty. Throws FORMAT for
  * another length.

@@ -2,7 +2,7 @@
  * LFM3: LFM2 with longer convolutions, a second kind of attention layers with a window, norms of the outputs of layers,
  * and a gate for the output of each head of attention.
  */
-import { ggufWindow } from './gguf.js';
+import { ggufWindow, REQUIRED_PATTERN } from './gguf.js';
 import { numbersOf } from './layers.js';
 import { GGUF_LFM2_MODULES, ggufLfm2, lfm2 } from './lfm2.js';
 import { positionsByKind, proportionalDivisors } from './proportional-rope.js';
@@ -80,9 +80,7 @@ export const lfm3 = {
       }),
       config: (facts) => {
         const { get, has } = facts;
-        // Without this list all layers would have a window.
-        get('attention.sliding_window_pattern');
-        const window = ggufWindow(facts);
+        const window = ggufWindow(facts, REQUIRED_PATTERN);
         expect('window' in window, 'LFM3 without layers with a window');
         expect(has('rope_freqs.weight'), 'LFM3 without the tensor "rope_freqs.weight"');
         const config = ggufLfm2(facts);

@@ -11,7 +11,7 @@ import {
   ggufWindow,
   hasExperts,
 } from './gguf.js';
-import { eachLayer, someLayers, unrotatedGlobals, withoutRotary } from './layers.js';
+import { eachLayer, unrotatedGlobals, unrotatedLayers, withoutRotary } from './layers.js';
 import { GGUF_LABELS, ggufLastTokenLabels, lastTokenLabels } from './labels.js';
 import {
   LLAMA_MODULES,
@@ -86,13 +86,7 @@ export const smollm3 = {
     const rotated = eachLayer(hf.no_rope_layers, hf.num_hidden_layers, 'no_rope_layers');
     return {
       ...llama.config(hf),
-      ...(rotated
-        ? someLayers(
-            rotated.map((isRotated) => !isRotated),
-            'unrotated_every',
-            'unrotated_layers',
-          )
-        : { unrotated_every: every }),
+      ...(rotated ? unrotatedLayers(rotated) : { unrotated_every: every }),
       ...(hf.use_sliding_window && listedWindow(hf, (i) => !(rotated?.[i] ?? (i + 1) % every))),
     };
   },

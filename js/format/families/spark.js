@@ -3,7 +3,7 @@
  * dimensions. The output of each head of attention has a gate.
  */
 import { shown } from '../../shared/quote-value.js';
-import { GGUF_MODULES, ggufRms, ggufWindow } from './gguf.js';
+import { GGUF_MODULES, ggufRms, ggufWindow, REQUIRED_PATTERN } from './gguf.js';
 import { positionsByKind } from './proportional-rope.js';
 import { LLAMA_MODULES, LLAMA_NAMES, activationOf, expect, QKV, sizesOf, splitInto, windowOf } from './shared.js';
 
@@ -58,14 +58,12 @@ export const spark = {
     spark2_5: {
       modules: () => ({ ...GGUF_MODULES, attn_gate: 'attn.gate' }),
       config(facts) {
-        // Without this list all layers would have a window.
-        facts.get('attention.sliding_window_pattern');
         const config = ggufRms(facts, 'gelu_erf');
         // llama.cpp would scale the positions of all layers; the engine does not scale those of layers with a window.
         const factors = ['rope.scaling.factor', 'rope.scale_linear', 'rope.scaling.attn_factor'];
         const isScaled = 'rope_scale' in config || factors.some((key) => facts.get(key, 1) !== 1);
         expect(!isScaled, 'Spark with scaled positions');
-        const windows = ggufWindow(facts);
+        const windows = ggufWindow(facts, REQUIRED_PATTERN);
         const localDim = facts.get('rope.dimension_count_swa', config.rope_dim);
         return {
           ...config,
