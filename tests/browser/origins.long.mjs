@@ -1,4 +1,5 @@
 // Scripts or models from another origin than the page's: the recipe of docs/guides/bundlers.md, and errors that name the cause.
+// Pages that Document-Isolation-Policy isolates, alone and in a frame of another origin's page.
 import assert from 'node:assert/strict';
 import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -14,6 +15,8 @@ import { newPage, ROOT } from './site.mjs';
 failOnFaults();
 
 const ISOLATED = { 'cross-origin-opener-policy': 'same-origin', 'cross-origin-embedder-policy': 'require-corp' };
+/** Isolates a page in Chromium without requirements for pages that it opens or that embed it. */
+const ISOLATED_DOCUMENT = { 'document-isolation-policy': 'isolate-and-require-corp' };
 const SHARED = { 'access-control-allow-origin': '*', 'cross-origin-resource-policy': 'cross-origin' };
 const HTML =
   '<!doctype html><title>bq4</title><link rel="icon" href="data:,"><script type="module" src="app.js"></script>';
@@ -127,6 +130,36 @@ engine.load('${other.url}chat.bq4', { contextTokens: 64 }).then(
   });
   /** The package beside the page. */
   const beside = () => cpSync(join(folder, 'node_modules/bq4'), join(site, 'bq4'), { recursive: true });
+
+  const ownPackage = () => ({ 'app.js': app('').replace(`${other.url}node_modules/bq4`, './bq4') });
+
+  test('Document-Isolation-Policy as the only header enables threads', async () => {
+    beside();
+    const { said: result, trouble } = await says(ownPackage(), ISOLATED_DOCUMENT);
+    assert.deepEqual(result, { ...works, ids: message.ids, paged: message.ids });
+    assert.deepEqual(trouble, []);
+    const { said: withoutHeader } = await says(ownPackage(), {});
+    assert.deepEqual(withoutHeader, { ...result, threads: 1 });
+  });
+
+  test("Document-Isolation-Policy enables threads in a frame of another origin's page, which has no headers", async () => {
+    beside();
+    writeFileSync(join(site, 'app.js'), ownPackage()['app.js']);
+    const host = await folderHost(site, { headers: ISOLATED_DOCUMENT });
+    writeFileSync(
+      join(folder, 'embedding.html'),
+      `<!doctype html><title>page</title><iframe src="${host.url}"></iframe>`,
+    );
+    const page = await newPage(browser);
+    await page.goto(`${other.url}embedding.html`);
+    const frame = page.frames()[1];
+    await frame.waitForFunction(() => /** @type {any} */ (window).result, null, { timeout: 60_000 });
+    const result = await frame.evaluate(() => /** @type {any} */ (window).result);
+    assert.deepEqual(result, { ...works, ids: message.ids, paged: message.ids });
+    assert.equal(await page.evaluate(() => crossOriginIsolated), false);
+    await page.context().close();
+    await host.close();
+  });
 
   test("a model from another origin under README's policy: the error names connect-src and the origin", async () => {
     beside();
