@@ -3,6 +3,7 @@
 // types and seed give the same bytes.
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
+import { familyOf } from '../js/format/families/index.js';
 import { createCodec } from '../js/format/bq4/codec.js';
 import { f16FromNumber } from '../js/format/bq4/half.js';
 import { tensorTable } from '../js/format/bq4/names.js';
@@ -17,8 +18,15 @@ import { SetupError } from './setup/shell.mjs';
 
 const llama = { arch: 'llama', norm_eps: 1e-5, tied: true };
 
+/** Returns the configuration of a config.json, whose keys with defaults may be missing. @param {Record<string, any>} json */
+function configOf(json) {
+  const { family, hf } = familyOf(json);
+  return { arch: family.arch, ...family.config(hf) };
+}
+
 /**
- * Configurations. `15m` has the shape of stories15M, `135m` of SmolLM-135M, `500m` of Qwen2-0.5B, `gemma4-e2b` of Gemma 4 E2B.
+ * Configurations. `15m` has the shape of stories15M, `135m` of SmolLM-135M, `500m` of Qwen2-0.5B, `gemma4-e2b` of Gemma 4 E2B,
+ * `lfm2-350m`, `qwen35-800m`, `granite-h-350m` and `embedding-gemma` of LFM2-350M, Qwen3.5-0.8B, Granite 4.0 H 350M and EmbeddingGemma.
  * The tiny ones have sizes that are no multiples of vectors and tiles.
  * @type {Record<string, Record<string, any>>}
  */
@@ -69,6 +77,64 @@ export const SHAPES = {
     shared_kv_ffn: 12288,
     layer_embed: 256,
   },
+  'lfm2-350m': configOf({
+    model_type: 'lfm2',
+    hidden_size: 1024,
+    num_hidden_layers: 16,
+    num_attention_heads: 16,
+    num_key_value_heads: 8,
+    block_ff_dim: 6656,
+    conv_L_cache: 3,
+    full_attn_idxs: [2, 5, 8, 10, 12, 14],
+    vocab_size: 65536,
+    max_position_embeddings: 128000,
+    tie_embedding: true,
+  }),
+  'qwen35-800m': configOf({
+    model_type: 'qwen3_5_text',
+    hidden_size: 1024,
+    num_hidden_layers: 24,
+    num_attention_heads: 8,
+    num_key_value_heads: 2,
+    intermediate_size: 3584,
+    linear_num_value_heads: 16,
+    vocab_size: 248320,
+    max_position_embeddings: 262144,
+    tie_word_embeddings: true,
+  }),
+  'granite-h-350m': configOf({
+    model_type: 'granitemoehybrid',
+    hidden_size: 768,
+    num_hidden_layers: 32,
+    num_attention_heads: 12,
+    num_key_value_heads: 4,
+    intermediate_size: 2048,
+    shared_intermediate_size: 2048,
+    num_local_experts: 0,
+    layer_types: Array.from({ length: 32 }, (_, layer) => ([10, 13, 17, 27].includes(layer) ? 'attention' : 'mamba')),
+    mamba_n_heads: 48,
+    mamba_d_head: 32,
+    mamba_d_state: 128,
+    mamba_n_groups: 1,
+    mamba_expand: 2,
+    position_embedding_type: 'nope',
+    vocab_size: 100352,
+    max_position_embeddings: 32768,
+    tie_word_embeddings: true,
+  }),
+  'embedding-gemma': configOf({
+    model_type: 'gemma3_text',
+    hidden_size: 768,
+    num_hidden_layers: 24,
+    num_attention_heads: 3,
+    num_key_value_heads: 1,
+    head_dim: 256,
+    intermediate_size: 1152,
+    sliding_window: 512,
+    use_bidirectional_attention: true,
+    vocab_size: 262144,
+    max_position_embeddings: 2048,
+  }),
   'tiny-llama': {
     ...llama,
     hidden: 48,

@@ -1,6 +1,10 @@
 """Converts a sentence-transformers folder of the BERT family to int8 ONNX, in the folder layout of transformers.js.
 
     python make_minilm.py MODEL_FOLDER OUT_FOLDER
+    python make_minilm.py MODEL_FOLDER OUT_FOLDER --reranker
+
+With --reranker, the output is a cross-encoder with one label and random weights, with the shape and the tokenizer of the given folder:
+model.safetensors, and ONNX files in f32 and int8.
 
 The graph has onnxruntime's fastest operators for CPUs: Q, K and V in one product, MultiHeadAttention, BiasGelu and fused
 SkipLayerNormalization. Products are MatMulInteger with DynamicQuantizeLinear and a scale for each output, as onnxruntime's
@@ -27,11 +31,35 @@ def read_safetensors(path):
     return {name: data[slice(*entry["data_offsets"])].view(types[entry["dtype"]]).reshape(entry["shape"]) for name, entry in header.items()}
 
 
-class Graph:
-    """Collects the nodes and weights of a graph."""
+def write_safetensors(path, tensors):
+    """Writes f32 tensors."""
+    header, offset = {}, 0
+    for name, values in tensors.items():
+        header[name] = {"dtype": "F32", "shape": list(values.shape), "data_offsets": [offset, offset + values.nbytes]}
+        offset += values.nbytes
+    text = json.dumps(header).encode()
+    with open(path, "wb") as file:
+        file.write(len(text).to_bytes(8, "little") + text + b"".join(np.ascontiguousarray(v).tobytes() for v in tensors.values()))
 
-    def __init__(self):
-        self.nodes, self.weights, self.quantized = [], [], {}
+
+def random_reranker(weights, hidden):
+    """Returns random weights with the shapes of an encoder's, and those of a classifier with one label."""
+    rng = np.random.default_rng(1)
+
+    def random(shape, mean=0.0, deviation=0.05):
+        return (mean + deviation * rng.standard_normal(shape)).astype(np.float32)
+
+    shapes = {name: values.shape for name, values in weights.items() if values.dtype != np.int64 and not name.startswith("pooler")}
+    shapes |= {"pooler.dense.weight": (hidden, hidden), "pooler.dense.bias": (hidden,)}
+    encoder = {name: random(shape, 1.0 if name.endswith("LayerNorm.weight") else 0.0) for name, shape in shapes.items()}
+    return encoder, {"classifier.weight": random((1, hidden), deviation=0.2), "classifier.bias": random((1,))}
+
+
+class Graph:
+    """Collects the nodes and weights of a graph. `is_quantized`: whether products are in int8."""
+
+    def __init__(self, is_quantized):
+        self.nodes, self.weights, self.quantized, self.is_quantized = [], [], {}, is_quantized
 
     def node(self, op, inputs, output, domain="", **attributes):
         """Adds a node and returns the names of its outputs."""
@@ -50,6 +78,8 @@ class Graph:
 
     def matmul(self, x, name, weight):
         """Adds the product of x [.., k] and the transpose of weight [n, k]."""
+        if not self.is_quantized:
+            return self.node("MatMul", [x, self.constant(f"{name}.weight", weight.T)], name)
         if x not in self.quantized:
             self.quantized[x] = self.node("DynamicQuantizeLinear", [x], [f"{x}/u8", f"{x}/scale", f"{x}/zero"])
         data, scale, zero = self.quantized[x]
@@ -61,9 +91,9 @@ class Graph:
         return self.node("Mul", [self.node("Cast", [product], f"{name}/f32", to=TensorProto.FLOAT), factor], name)
 
 
-def build(config, weights):
-    """Returns the ONNX model."""
-    g = Graph()
+def build(config, weights, classifier=None, is_quantized=True):
+    """Returns the ONNX model. With the weights of a classifier its output is `logits`, otherwise `last_hidden_state`."""
+    g = Graph(is_quantized)
     heads, eps = config["num_attention_heads"], config["layer_norm_eps"]
 
     def norm(name):
@@ -74,7 +104,10 @@ def build(config, weights):
         return helper.make_tensor_value_info(name, kind, dims)
 
     inputs = [value(name, TensorProto.INT64, ["batch_size", "sequence_length"]) for name in ("input_ids", "attention_mask", "token_type_ids")]
-    outputs = [value("last_hidden_state", TensorProto.FLOAT, ["batch_size", "sequence_length", config["hidden_size"]])]
+    if classifier:
+        outputs = [value("logits", TensorProto.FLOAT, ["batch_size", 1])]
+    else:
+        outputs = [value("last_hidden_state", TensorProto.FLOAT, ["batch_size", "sequence_length", config["hidden_size"]])]
     g.node("Cast", ["attention_mask"], "mask", to=TensorProto.INT32)
     g.node("Shape", ["input_ids"], "length", start=1, end=2)
     zero, one = g.constant("zero", np.array(0)), g.constant("one", np.array(1))
@@ -98,21 +131,48 @@ def build(config, weights):
             product = g.matmul(source, f"{prefix}{output}/product", weights[f"{prefix}{name}.dense.weight"])
             bias = g.constant(f"{prefix}{output}.bias", weights[f"{prefix}{name}.dense.bias"])
             x = g.microsoft("SkipLayerNormalization", [product, x, *norm(f"{prefix}{name}.LayerNorm"), bias], f"{prefix}{output}", epsilon=eps)
-    g.node("Identity", [x], "last_hidden_state")
+    if classifier:
+        first = g.node("Gather", [x, zero], "first", axis=1)
+        dense = g.matmul(first, "pooler", weights["pooler.dense.weight"])
+        pooled = g.node("Tanh", [g.node("Add", [dense, g.constant("pooler.bias", weights["pooler.dense.bias"])], "pooler/sum")], "pooled")
+        label = g.node("MatMul", [pooled, g.constant("classifier.weight", classifier["classifier.weight"].T)], "label")
+        g.node("Add", [label, g.constant("classifier.bias", classifier["classifier.bias"])], "logits")
+    else:
+        g.node("Identity", [x], "last_hidden_state")
     graph = helper.make_graph(g.nodes, "minilm", inputs, outputs, g.weights)
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18), helper.make_opsetid("com.microsoft", 1)], ir_version=9)
 
 
-if __name__ == "__main__":
+def save_model(model, path):
+    """Writes an ONNX file. It has its name only when it is complete."""
+    save(model, path + ".part")
+    os.replace(path + ".part", path)
+
+
+def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("model")
     parser.add_argument("folder")
+    parser.add_argument("--reranker", action="store_true")
     options = parser.parse_args()
-    os.makedirs(os.path.join(options.folder, "onnx"), exist_ok=True)
+    onnx_folder = os.path.join(options.folder, "onnx")
+    os.makedirs(onnx_folder, exist_ok=True)
     for name in COPIED_FILES:
         shutil.copy(os.path.join(options.model, name), options.folder)
     with open(os.path.join(options.model, "config.json"), encoding="utf-8") as file:
         config = json.load(file)
-    path = os.path.join(options.folder, "onnx", "model_quantized.onnx")
-    save(build(config, read_safetensors(os.path.join(options.model, "model.safetensors"))), path + ".part")
-    os.replace(path + ".part", path)
+    weights = read_safetensors(os.path.join(options.model, "model.safetensors"))
+    if not options.reranker:
+        save_model(build(config, weights), os.path.join(onnx_folder, "model_quantized.onnx"))
+        return
+    weights, classifier = random_reranker(weights, config["hidden_size"])
+    config |= {"architectures": ["BertForSequenceClassification"], "id2label": {"0": "LABEL_0"}, "label2id": {"LABEL_0": 0}}
+    with open(os.path.join(options.folder, "config.json"), "w", encoding="utf-8") as file:
+        json.dump(config, file)
+    write_safetensors(os.path.join(options.folder, "model.safetensors"), {f"bert.{n}": v for n, v in weights.items()} | classifier)
+    save_model(build(config, weights, classifier, is_quantized=False), os.path.join(onnx_folder, "model.onnx"))
+    save_model(build(config, weights, classifier), os.path.join(onnx_folder, "model_quantized.onnx"))
+
+
+if __name__ == "__main__":
+    main()

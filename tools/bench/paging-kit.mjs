@@ -1,4 +1,4 @@
-// Functions of the paging benchmarks: writes a model with random weights, and opens the page that loads it.
+// Functions of benchmarks with models of random weights: writes a model, and opens the page that loads it.
 import { existsSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileSink } from '../../js/format/output.js';
@@ -17,12 +17,15 @@ export async function provideRandomModel(path, config) {
   await makeRandom(config, await fileSink(join(ROOT, path)), { quant: 'bq4h', embed: 'bq8', tokenizer: false });
 }
 
-/** Opens the page paging.html in a new browser; `callPage` calls one of its functions. @param {string[]} folders  additional served folders */
-export async function openPagingPage(folders = []) {
+/**
+ * Opens a page of this folder in a new browser; `callPage` calls one of its functions.
+ * @param {string[]} folders  additional served folders @param {string} name  of the page
+ */
+export async function openPagingPage(folders = [], name = 'paging.html') {
   const site = await serve({ root: ROOT, folders: [...PUBLIC, 'tools/bench', ...folders] });
   const browser = await launch({ full: true });
   const page = await browser.newPage();
-  await page.goto(`${site.url}tools/bench/paging.html`);
+  await page.goto(`${site.url}tools/bench/${name}`);
   await page.waitForFunction('globalThis.benchReady');
   return {
     site,
