@@ -3,6 +3,7 @@ import { createWorkerEngine, fromBlob } from '../js/index.js';
 import { element } from './page/element.js';
 import * as format from './page/format.js';
 import { EMBEDDER, localEmbedder, OWN_FILE, OWN_RERANKER, storedReranker } from './search/embedder.js';
+import { allowed } from './storage/local-storage.js';
 import { keep, keepPassages, kept, keptPassages, nearest, passages, sentences, unit } from './search/passages.js';
 
 /** @typedef {import('../js/shared/types.js').Model} Model */
@@ -90,6 +91,13 @@ async function open(source) {
   say('Ready.');
 }
 
+/** Returns the stored address of a model; '' if there is none or storage is blocked. @param {string} nameKey */
+const nameIn = (nameKey) => allowed(() => localStorage.getItem(nameKey), '') ?? '';
+
+/** Stores the address of a model. @param {string} nameKey @param {string} name  '' removes it */
+const rememberName = (nameKey, name) =>
+  allowed(() => (name ? localStorage.setItem(nameKey, name) : localStorage.removeItem(nameKey)), undefined);
+
 /**
  * Remembers a model for the next visit.
  * @param {File | string} source
@@ -97,8 +105,8 @@ async function open(source) {
  * @param {string} ownFile
  */
 async function remember(source, nameKey, ownFile) {
-  if (typeof source === 'string') return localStorage.setItem(nameKey, source);
-  localStorage.removeItem(nameKey);
+  rememberName(nameKey, typeof source === 'string' ? source : '');
+  if (typeof source === 'string') return;
   if (source.name !== KEPT_NAME) await keep(ownFile, source);
 }
 /** Name of a local file that was opened at an earlier visit. */
@@ -118,7 +126,7 @@ async function useReranker(loaded, source, name) {
 async function removeReranker() {
   await reranker?.close();
   reranker = null;
-  localStorage.removeItem(RERANKER_NAME);
+  rememberName(RERANKER_NAME, '');
   await keep(OWN_RERANKER, '');
   $('better-words').textContent = WORDS;
   $('better-remove').hidden = true;
@@ -257,7 +265,7 @@ $('better-remove').addEventListener('click', () => next(removeReranker));
 
 /** Opens the reranker of an earlier visit, else offers one that was downloaded on the chat page. */
 async function openReranker() {
-  const name = localStorage.getItem(RERANKER_NAME);
+  const name = nameIn(RERANKER_NAME);
   const file = await kept(OWN_RERANKER);
   if (name) return open(name);
   if (file?.size) return open(new File([file], KEPT_NAME));
@@ -270,7 +278,7 @@ async function openReranker() {
 
 await next(async () => {
   const before = await kept(OWN_FILE);
-  const name = localStorage.getItem(MODEL_NAME);
+  const name = nameIn(MODEL_NAME);
   if (name) return open(name);
   if (before?.size) return open(new File([before], KEPT_NAME));
   const here = await localEmbedder().catch(() => null);

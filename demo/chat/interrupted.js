@@ -12,7 +12,7 @@ import { isWordless, newestFrom, versions } from './tree.js';
 export async function markInterrupted(current, lock) {
   const { conversation } = current;
   const cut = conversation.entries.filter(({ end }) => end === 'writing'); // not those that this tab begins meanwhile
-  const { held = [] } = (await navigator.locks?.query()) ?? {};
+  const { held = [] } = (await navigator.locks?.query().catch(() => null)) ?? {};
   if (conversation !== current.conversation || held.some(({ name }) => name === lock)) return false;
   const blank = cut.filter(isWordless);
   for (const entry of cut) entry.end = 'interrupted';

@@ -53,7 +53,9 @@ export async function marked(attempt, load) {
   if (!navigator.locks) return load();
   const mark = { ...attempt, id: `${KEY}.${Math.random().toString(36).slice(2)}` };
   const clear = () => read()?.id === mark.id && write(null);
-  return navigator.locks.request(mark.id, async () => {
+  let isLocked = false;
+  const locked = async () => {
+    isLocked = true;
     write(mark);
     addEventListener('pagehide', clear);
     try {
@@ -62,6 +64,10 @@ export async function marked(attempt, load) {
       removeEventListener('pagehide', clear);
       clear();
     }
+  };
+  return navigator.locks.request(mark.id, locked).catch((error) => {
+    if (isLocked) throw error;
+    return load(); // a browser that blocks cookies refuses locks
   });
 }
 
@@ -69,7 +75,7 @@ export async function marked(attempt, load) {
 export async function crashed() {
   const mark = read();
   if (!mark || !navigator.locks) return null;
-  const { held = [], pending = [] } = await navigator.locks.query();
+  const { held = [], pending = [] } = (await navigator.locks.query().catch(() => null)) ?? {};
   if ([...held, ...pending].some(({ name }) => name === mark.id)) return null; // another tab is loading it now
   write(null);
   return { name: mark.name, url: typeof mark.url === 'string' ? mark.url : null, kind: mark.kind, level: mark.level };

@@ -17,8 +17,14 @@ const MAX_ROWS = 200;
 const ofPage = () => recordedRequests(['navigation', 'resource'].flatMap((type) => performance.getEntriesByType(type)));
 
 /** Returns the requests of workers of this page, in all its tabs. @returns {Promise<RecordedRequest[]>} */
-function ofWorkers() {
-  const channel = new BroadcastChannel('bq4-requests');
+async function ofWorkers() {
+  /** @type {BroadcastChannel} */
+  let channel;
+  try {
+    channel = new BroadcastChannel('bq4-requests');
+  } catch {
+    return []; // refused by a browser that blocks cookies
+  }
   /** @type {RecordedRequest[]} */
   const all = [];
   channel.addEventListener('message', ({ data }) => Array.isArray(data?.requests) && all.push(...data.requests));

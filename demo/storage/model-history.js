@@ -90,13 +90,17 @@ function write(key, value) {
   }
 }
 
+/** Whether a stored number of tokens can be one of a context; 0: the model's own. @param {unknown} context */
+const isContext = (context) => Number.isInteger(context) && Number(context) >= 0 && Number(context) < 2 ** 32;
+
 /** @returns {Last | null} */
 export function lastModel() {
   const { kind, name, key, bytes, context, folder } = read(LAST) ?? {};
   const right =
     ['bundled', 'link', 'file'].includes(kind) &&
     [name, key].every((text) => typeof text === 'string') &&
-    [bytes, context].every(Number.isInteger);
+    Number.isInteger(bytes) &&
+    isContext(context);
   return right ? { kind, name, key, bytes, context, folder: folder === true } : null;
 }
 
@@ -129,7 +133,7 @@ export function isFirstVisit() {
  */
 export function lastDownload() {
   const { name, url, context, paused } = read(DOWNLOAD) ?? {};
-  const right = typeof name === 'string' && typeof url === 'string' && Number.isInteger(context);
+  const right = typeof name === 'string' && typeof url === 'string' && isContext(context);
   return right ? { name, url, context, paused: paused === true } : null;
 }
 

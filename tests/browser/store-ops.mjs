@@ -92,6 +92,12 @@ export const ops = {
     await store.clear();
   },
 
+  /** Removes all folders of the origin private file system, as a script of the page can. */
+  async removeFolders() {
+    const root = await navigator.storage.getDirectory();
+    for await (const key of /** @type {any} */ (root).keys()) await root.removeEntry(key, { recursive: true });
+  },
+
   /** Damages a file of the store: overwrites `bytes` bytes at `at` (negative: from the end); truncates a segment to `at` if `bytes` is 0. */
   async harm(name, fileName, { at = 0, bytes = 0 } = {}) {
     const handle = await (await (await openFolder(name)).getFileHandle(fileName)).createSyncAccessHandle();

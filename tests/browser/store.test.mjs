@@ -105,6 +105,14 @@ test('if all storage is refused, nothing is stored, the reason is reported and n
     const { makeFile } = await import(/** @type {string} */ ('/tests/js/store-suite.mjs'));
     for (const name of ['storage', 'locks']) Object.defineProperty(navigator, name, { value: undefined });
     for (const name of ['caches', 'indexedDB']) Object.defineProperty(globalThis, name, { value: undefined });
+    // Firefox refuses the channel, too.
+    globalThis.BroadcastChannel = /** @type {any} */ (
+      class {
+        constructor() {
+          throw new DOMException('refused', 'SecurityError');
+        }
+      }
+    );
     const store = await openStore();
     const file = makeFile(1, 2);
     const entry = await store.open(file.options);
@@ -326,6 +334,39 @@ for (const backend of ['opfs', 'cache']) {
     }
   });
 }
+
+test('opfs: files in full storage are used by the next visit', async () => {
+  const page = await lastingPage();
+  const devtools = await lasting.newCDPSession(page);
+  const { origin } = new URL(site.url);
+  await inWorker(page, 'open', 30, 8, { name: 'full' });
+  await inWorker(page, 'prefix');
+  assert.equal((await inWorker(page, 'write', range(0, 8))).complete, true);
+  await inWorker(page, 'close');
+  await devtools.send('Storage.overrideQuotaForOrigin', { origin, quotaSize: 1000 });
+  const larger = await inWorker(page, 'open', 31, 9, { name: 'full', backend: 'auto' });
+  assert.deepEqual([larger.backend, larger.problem?.code], ['opfs', 'QUOTA']);
+  await inWorker(page, 'close');
+  const opened = await inWorker(page, 'open', 30, 8, { name: 'full', backend: 'auto' });
+  assert.deepEqual([opened.backend, opened.complete, opened.problem], ['opfs', true, null]);
+  assert.deepEqual((await inWorker(page, 'verify')).bad, []);
+  await devtools.send('Storage.overrideQuotaForOrigin', { origin });
+  await inWorker(page, 'close');
+  await page.close();
+});
+
+test('opfs: after a script has removed the folders, the open store stores files again', async () => {
+  const page = await lastingPage();
+  await inWorker(page, 'open', 32, 2, { name: 'removed' });
+  await inWorker(page, 'prefix');
+  assert.equal((await inWorker(page, 'write', range(0, 2))).complete, true);
+  await inWorker(page, 'removeFolders');
+  assert.deepEqual(await inWorker(page, 'list'), []);
+  await inWorker(page, 'another', 33, 2);
+  assert.deepEqual(await inWorker(page, 'list'), [[33, true]]);
+  await inWorker(page, 'close');
+  await page.close();
+});
 
 test('indexeddb: full storage is reported', async () => {
   // Chromium asks for the quota of IndexedDB only now and then: it must be small before the first write.

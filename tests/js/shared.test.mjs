@@ -484,6 +484,18 @@ test('without Web Locks each tab has its own engine, and reports the reason', as
   assert.equal((await (await engine.load(bytes)).generate(short, { maxTokens: 1 }).result).tokens.length, 1);
 });
 
+test('where the browser refuses Web Locks each tab has its own engine, and reports the reason', async (t) => {
+  const own = Object.getOwnPropertyDescriptor(globalThis, 'navigator');
+  const refuse = () => Promise.reject(new DOMException('denied in this context', 'SecurityError'));
+  const value = { locks: { request: refuse, query: refuse } };
+  Object.defineProperty(globalThis, 'navigator', { configurable: true, value });
+  t.after(() => Object.defineProperty(globalThis, 'navigator', /** @type {any} */ (own)));
+  const engine = await createSharedEngine({ threads: 1, name: t.name });
+  t.after(() => engine.close());
+  assert.equal(engine.info.shared, false);
+  assert.match(engine.info.sharedReason, /refuses access: .*denied in this context/);
+});
+
 test('a shared engine can be passed on through a port', async (t) => {
   const here = await place(t);
   await here.tab();

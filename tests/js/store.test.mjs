@@ -4,6 +4,7 @@ import { spawnSync } from 'node:child_process';
 import {
   mkdirSync,
   mkdtempSync,
+  readFileSync,
   readdirSync,
   rmSync,
   statSync,
@@ -18,6 +19,7 @@ import { pathToFileURL } from 'node:url';
 import { createEngine } from '../../js/node.js';
 import { openStore } from '../../js/storage/cache/index.js';
 import { encodeRecord, replay } from '../../js/storage/cache/layout.js';
+import { lock } from '../../js/storage/cache/locks.js';
 import { cases, digest, writeFile, makeFile, MIB, run } from './store-suite.mjs';
 
 const path = mkdtempSync(join(tmpdir(), 'bq4-store-'));
@@ -227,26 +229,51 @@ test('entries without bytes are removed by the next visit, unless they are in us
   await next.close();
 });
 
+test('a lock that another tab never releases does not hold up a load', async () => {
+  const options = { backend: /** @type {const} */ ('file'), path, name: 'locked', hash: digest, stallTimeout: 1 };
+  const file = makeFile(37, 1);
+  const store = await openStore(options);
+  await writeFile(store, file);
+  const [{ key }] = await store.list();
+  for (const kind of ['make', 'use']) {
+    const release = await lock(`bq4-store/file/${path}/locked/${key}/${kind}`, { wait: true });
+    const entry = await store.open(file.options);
+    assert.equal(entry.problem?.code, 'STORAGE');
+    assert.match(String(entry.problem?.message), /can't be stored in the cache: .*time/);
+    await release?.();
+    await entry.close();
+    const next = await store.open(file.options);
+    assert.deepEqual([next.problem, next.complete], [null, true], kind);
+    await next.close();
+  }
+  await store.clear();
+  await store.close();
+});
+
 test('invalid content of one file does not affect others', async () => {
   const options = { backend: /** @type {const} */ ('file'), path, name: 'nonsense', hash: digest };
   const [good, bad] = [makeFile(33, 1), makeFile(34, 1)];
   const store = await openStore(options);
   await writeFile(store, bad);
   const [{ key }] = await store.list();
+  const about = JSON.parse(readFileSync(join(path, 'nonsense', key, 'about'), 'utf8'));
   await writeFile(store, good);
-  for (const about of [
+  for (const text of [
     'null',
     '7',
     '{}',
     '{"url":"x","fileBytes":-1,"prefixBytes":5}',
     '{"url":"x","fileBytes":10,"prefixBytes":50}',
+    // Possible numbers, but of another file.
+    JSON.stringify({ ...about, fileBytes: bad.options.fileBytes + 1 }),
+    JSON.stringify({ ...about, prefixBytes: 1 }),
     '"',
   ]) {
-    writeFileSync(join(path, 'nonsense', key, 'about'), about);
+    writeFileSync(join(path, 'nonsense', key, 'about'), text);
     assert.deepEqual(
       (await store.list()).map(({ url }) => url),
       [good.options.url],
-      about,
+      text,
     );
     assert.ok(await store.find(good.options.url));
     assert.equal(await store.find(bad.options.url), null);

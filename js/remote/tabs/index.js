@@ -3,7 +3,7 @@ import { createWorkerEngine } from '../client/client.js';
 import { createProxy } from '../port/proxy.js';
 import { portOf } from '../port/dispatch.js';
 import { unlessAborted } from '../../shared/async.js';
-import { BqError } from '../../shared/errors.js';
+import { BqError, thrownText } from '../../shared/errors.js';
 import { number, text } from '../../shared/checks.js';
 import { checkBy, OPTIONS } from '../../shared/options.js';
 import { PROTOCOL } from '../../shared/protocol.js';
@@ -20,10 +20,17 @@ const DEFAULT_TIMEOUT_MS = 10_000;
 const OPTION_CHECKS = { ...OPTIONS.createEngine, worker: () => '', name: text, leaderTimeout: number(1) };
 
 /** Returns the reason why no engine can be shared here, or ''. */
-function whyNotShared() {
+async function whyNotShared() {
   if (!globalThis.navigator?.locks)
     return 'Web Locks are not available (pages need a secure context, Node needs version 24)';
-  return typeof BroadcastChannel === 'function' ? '' : 'BroadcastChannel is not available';
+  if (typeof BroadcastChannel !== 'function') return 'BroadcastChannel is not available';
+  try {
+    new BroadcastChannel('bq4').close();
+    await navigator.locks.query();
+  } catch (error) {
+    return `the browser refuses access: ${thrownText(error)}`; // it blocks cookies or all storage
+  }
+  return '';
 }
 
 /** Checks the options. Throws ARGUMENT, also for options that concern one tab only. @param {SharedOptions} options */
@@ -53,7 +60,7 @@ function checkSharedOptions(options = {}) {
 export async function createSharedEngine(sharedOptions) {
   const { name = 'bq4', leaderTimeout = DEFAULT_TIMEOUT_MS, signal, ...options } = checkSharedOptions(sharedOptions);
   signal?.throwIfAborted();
-  const reason = whyNotShared();
+  const reason = await whyNotShared();
   if (reason) {
     const engine = await createWorkerEngine({ ...options, signal });
     Object.assign(engine.info, { shared: false, leads: true, sharedReason: reason });

@@ -103,8 +103,10 @@ export class Entry {
         throw new BqError('STORAGE', `expected a file of known length, found ${fileBytes} bytes`, {
           details: { fileBytes, prefixBytes },
         });
-      const { backend, lockName } = this.#host;
-      this.#releaseUse = (await lock(lockName(this.key, 'use'), { shared: true, wait: true })) ?? this.#releaseUse;
+      const { backend, lockName, stallTimeout } = this.#host;
+      const signal = AbortSignal.timeout(stallTimeout); // a frozen tab may hold the lock for hours
+      this.#releaseUse =
+        (await lock(lockName(this.key, 'use'), { shared: true, wait: true, signal })) ?? this.#releaseUse;
       const { about, touched } = await this.#withRoom(prepare);
       this.#metadata = about;
       this.#markedUsed = touched;

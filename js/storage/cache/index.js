@@ -117,10 +117,12 @@ export class Store {
     this.#sha256 = sha256;
     this.#maxBytes = maxBytes;
     this.#scope = `bq4-store/${backend.name}/${path ?? ''}/${name}`;
-    if (typeof BroadcastChannel === 'function') {
+    try {
       this.#channel = new BroadcastChannel(this.#scope);
       this.#channel.onmessage = ({ data }) => this.#receiveNotice(data);
       /** @type {any} */ (this.#channel).unref?.(); // otherwise it would keep Node alive
+    } catch {
+      // Missing, or refused with all storage (Firefox with blocked cookies): the journal is read now and then.
     }
     /** @type {Host} */
     this.#host = {
@@ -264,7 +266,10 @@ export class Store {
     return entry.start(async () => {
       if (keyError) throw keyError;
       // One tab at a time, since browsers that restore a session open many tabs at once.
-      const release = await lock(this.#host.lockName(key, 'make'), { wait: true });
+      const release = await lock(this.#host.lockName(key, 'make'), {
+        wait: true,
+        signal: AbortSignal.timeout(this.#host.stallTimeout), // a frozen tab may hold it for hours
+      });
       try {
         return await this.#prepare(key, metadata);
       } finally {
@@ -285,7 +290,8 @@ export class Store {
     const markAddress = stored?.marks.has(mark) ? null : this.#backend.mark(key, mark, true);
     // This mark is written in the background.
     const touched = this.#backend.mark(key, 'used', true).catch(() => {});
-    await Promise.all(stored ? [markAddress] : [markAddress, touched, this.#tidy(key, mark)]);
+    // A stored file can be read without a new mark, also from full storage.
+    await (stored ? markAddress?.catch(() => {}) : Promise.all([markAddress, touched, this.#tidy(key, mark)]));
     return { about: storedMetadata, touched };
   }
 
@@ -356,7 +362,10 @@ export class Store {
   async #get(key) {
     const file = await this.#backend.get(key);
     const { url, fileBytes = 0, prefixBytes = 0 } = file?.about ?? {};
-    return typeof url === 'string' && Number.isSafeInteger(fileBytes) && prefixBytes > 0 && prefixBytes <= fileBytes
+    return typeof url === 'string' &&
+      key.endsWith(`-${prefixBytes}-${fileBytes}`) &&
+      prefixBytes > 0 &&
+      prefixBytes <= fileBytes
       ? file
       : null;
   }

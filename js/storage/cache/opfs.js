@@ -129,27 +129,36 @@ function opfsFolder(folder) {
 export async function openOpfs(name) {
   if (!hasSync() && !('createWritable' in FileSystemFileHandle.prototype))
     throw new Error('this thread can only read files');
-  const top = await navigator.storage.getDirectory();
-  const root = await (await top.getDirectoryHandle('bq4', { create: true })).getDirectoryHandle(name, { create: true });
+  // Opened again for each operation: "clear site data" or another script may have deleted the folder meanwhile.
+  const openRoot = async () => {
+    const top = await navigator.storage.getDirectory();
+    return (await top.getDirectoryHandle('bq4', { create: true })).getDirectoryHandle(name, { create: true });
+  };
+  const root = await openRoot();
   // Some browsers deny access only when a file is created.
   const trial = `trial-${crypto.getRandomValues(new Uint32Array(1))[0]}`;
-  await root.getFileHandle(trial, { create: true });
-  await root.removeEntry(trial);
+  await root.getFileHandle(trial, { create: true }).then(
+    () => root.removeEntry(trial),
+    (error) => {
+      // Files in full storage can be read.
+      if (error.name !== 'QuotaExceededError') throw error;
+    },
+  );
   /** @type {Tree} */
   const tree = {
     name: 'opfs',
     perSegment: hasSync() ? 64 : 1,
     async keys() {
       const keys = [];
-      for await (const [key, handle] of root.entries()) if (handle.kind === 'directory') keys.push(key);
+      for await (const [key, handle] of (await openRoot()).entries()) if (handle.kind === 'directory') keys.push(key);
       return keys;
     },
     async folder(key, create = false) {
-      const folder = await unlessMissing(root.getDirectoryHandle(key, { create }));
+      const folder = await unlessMissing((await openRoot()).getDirectoryHandle(key, { create }));
       return folder && opfsFolder(folder);
     },
     async remove(key) {
-      await unlessMissing(root.removeEntry(key, { recursive: true }));
+      await unlessMissing((await openRoot()).removeEntry(key, { recursive: true }));
     },
     notes: opfsFolder(root),
   };

@@ -28,7 +28,9 @@ function watch() {
 export async function refusalOf(url, cause) {
   if (!/^https?:/.test(url))
     return new BqError('READ', `expected a readable address, found "${url}"`, {
-      hint: 'supported: http:, https:, data: and blob:, in Node file:, in apps and extensions their own schemes',
+      hint: url.startsWith('blob:')
+        ? 'it was revoked or is of another origin: load the Blob itself'
+        : 'supported: http:, https:, data: and blob:, in Node file:, in apps and extensions their own schemes',
       cause,
     });
   const { username, password, origin } = new URL(url);
