@@ -7,7 +7,7 @@ import { RunnableLambda, RunnablePassthrough, RunnableSequence } from '@langchai
 import { convertToOpenAITool } from '@langchain/core/utils/function_calling';
 import { toJsonSchema } from '@langchain/core/utils/json_schema';
 import { checkBy, checkNames, nearest } from '../../shared/check-options.js';
-import { flag, oneOf, text as textCheck } from '../../shared/checks.js';
+import { flag, object, oneOf, text as textCheck } from '../../shared/checks.js';
 import { BqError } from '../../shared/errors.js';
 import { roundedInteger } from '../../shared/exact-json.js';
 import { OPTION_ROWS } from '../../shared/generate-options.js';
@@ -16,7 +16,7 @@ import { callOf, checkModel, formatOf, nameOf, pieces, textOf, vectorsOf, collec
 /** @import { BaseMessage } from '@langchain/core/messages' */
 /** @import { BindToolsInput } from '@langchain/core/language_models/chat_models' */
 /** @import { CallbackManagerForLLMRun } from '@langchain/core/callbacks/manager' */
-/** @import { AnyModel, ToolCall, Usage } from './translate.js' */
+/** @import { AnyModel, Piece, ToolCall, Usage } from './translate.js' */
 
 const ROLES = { human: 'user', ai: 'assistant' };
 /** Fields of a request that are copied from the options of a call, or from the defaults of the model. */
@@ -36,6 +36,16 @@ const CALL_FIELDS = [
   ...['configurable', 'ls_structured_output_format', 'promptIndex', 'recursionLimit', 'runId', 'runName', 'signal'],
   ...['store', 'timeout', 'tools', 'tool_choice'],
 ];
+/**
+ * Types of blocks in the content of an `AIMessage` that repeat its `tool_calls`, or contain reasoning, which no prompt
+ * includes. Messages with `outputVersion: 'v1'` and those of other providers have them.
+ */
+const OMITTED_BLOCKS = [
+  ...['reasoning', 'thinking', 'redacted_thinking'],
+  ...['tool_call', 'tool_call_chunk', 'invalid_tool_call', 'tool_use', 'input_json_delta', 'function_call'],
+];
+/** Characters per token, for the estimate where the tokenizer is on a server. */
+const CHARACTERS_PER_TOKEN = 4;
 /** Values of the option `method` for structured output. All of them use the same grammar. */
 const METHODS = ['jsonSchema', 'functionCalling', 'jsonMode'];
 
@@ -89,6 +99,31 @@ function jsonOf(message) {
   }
 }
 
+/**
+ * Whether the schema for structured output is the definition of a function in OpenAI's form, whose schema is
+ * `parameters`.
+ * @param {any} schema
+ */
+const isFunctionDefinition = (schema) =>
+  typeof schema === 'object' && typeof schema?.name === 'string' && !object(schema.parameters);
+
+/**
+ * Returns a value as the schema's library converts it: with defaults, transformations and refinements, which JSON Schema
+ * can't express. Throws FORMAT if the library refuses it.
+ * @param {any} schema @param {unknown} value
+ */
+async function convertBy(schema, value) {
+  const standard = schema?.['~standard'];
+  if (typeof standard?.validate !== 'function') return value;
+  const { issues, value: converted } = await standard.validate(value);
+  if (!issues) return converted;
+  const [{ message, path = [] }] = issues;
+  const place = path.map((/** @type {any} */ entry) => String(entry?.key ?? entry)).join('.');
+  throw new BqError('FORMAT', `the reply does not satisfy the schema${place && ` at ${place}`}: ${message}`, {
+    hint: 'put the condition into the part of the schema that is JSON Schema, or pass { includeRaw: true }',
+  });
+}
+
 /** Converts a message of LangChain. @param {BaseMessage} message */
 function messageOf(message) {
   const { content, ...fields } = /** @type {any} */ (message);
@@ -96,13 +131,17 @@ function messageOf(message) {
   // A ChatMessage ("generic") specifies its role by a name of LangChain or of OpenAI.
   const messageType = kind === 'generic' ? fields.role : kind;
   const role = ROLES[/** @type {keyof typeof ROLES} */ (messageType)] ?? messageType;
+  const blocks =
+    role === 'assistant' && Array.isArray(content)
+      ? content.filter(({ type }) => !OMITTED_BLOCKS.includes(type))
+      : content;
   const calls =
     fields.tool_calls?.map((/** @type {any} */ { id, name, args }) =>
       callOf({ id, name, input: JSON.stringify(args) }),
     ) ?? [];
   return {
     role,
-    content: textOf(content),
+    content: textOf(blocks),
     ...(calls.length && { tool_calls: calls }),
     ...(role === 'tool' && { tool_call_id: fields.tool_call_id }),
   };
@@ -130,6 +169,39 @@ const usageFor = (usage) =>
     total_tokens: usage.total_tokens,
     input_token_details: { cache_read: usage.prompt_tokens_details?.cached_tokens ?? 0 },
   };
+
+/**
+ * Converts pieces to chunks of LangChain.
+ * @param {AsyncIterable<Piece>} pieceStream
+ * @returns {AsyncGenerator<ChatGenerationChunk>}
+ */
+async function* chunksOf(pieceStream) {
+  /** @param {any} fields @param {any} [info] */
+  const chunk = (fields, info) =>
+    new ChatGenerationChunk({
+      text: fields.content ?? '',
+      message: new AIMessageChunk({ content: '', ...fields }),
+      generationInfo: info,
+    });
+  /** Ids of the tool calls so far. @type {string[]} */
+  const callIds = [];
+  for await (const piece of pieceStream) {
+    if ('text' in piece) yield chunk({ content: piece.text });
+    else if ('reasoning' in piece) yield chunk({ additional_kwargs: { reasoning_content: piece.reasoning } });
+    else if ('calls' in piece) {
+      const { calls: id, name, input: args } = piece;
+      const isFirst = !callIds.includes(id);
+      if (isFirst) callIds.push(id);
+      yield chunk({
+        tool_call_chunks: [{ type: 'tool_call_chunk', index: callIds.indexOf(id), args, ...(isFirst && { id, name }) }],
+      });
+    } else if ('reason' in piece)
+      yield chunk(
+        { usage_metadata: usageFor(piece.usage), response_metadata: { finish_reason: piece.reason } },
+        { finish_reason: piece.reason },
+      );
+  }
+}
 
 /** @import { BaseChatModelCallOptions, BaseChatModelParams } from '@langchain/core/language_models/chat_models' */
 /** @import { ChatCompletionRequest } from '../../shared/types.js' */
@@ -181,6 +253,24 @@ export class ChatBq4 extends BaseChatModel {
           choice === 'any' ? 'required' : isToolName ? { type: 'function', function: { name: choice } } : choice,
       }),
     };
+  }
+
+  /** Returns the model and the defaults, which are part of the keys of LangChain's caches. @override */
+  _identifyingParams() {
+    const { info, url, model } = /** @type {any} */ (this.#model);
+    return { model_name: nameOf(this.#model), model_id: info?.id ?? `${url} ${model}`, ...this.invocationParams() };
+  }
+
+  /**
+   * Returns the number of tokens of a text. With a model on a server it is an estimate. (The inherited method downloads
+   * the vocabulary of another model.)
+   * @override @param {any} content
+   */
+  async getNumTokens(content) {
+    const isText = (/** @type {any} */ block) => typeof block === 'string' || block.type === 'text';
+    const text = textOf(typeof content === 'string' ? content : content.filter(isText));
+    const model = /** @type {any} */ (this.#model);
+    return model.tokenize ? (await model.tokenize(text)).length : Math.ceil(text.length / CHARACTERS_PER_TOKEN);
   }
 
   /** @override @param {this['ParsedCallOptions']} options */
@@ -246,34 +336,10 @@ export class ChatBq4 extends BaseChatModel {
    * @returns {AsyncGenerator<ChatGenerationChunk>}
    */
   async *_streamResponseChunks(messages, options, manager) {
-    /** @param {any} fields @param {any} [info] */
-    const chunk = (fields, info) =>
-      new ChatGenerationChunk({
-        text: fields.content ?? '',
-        message: new AIMessageChunk({ content: '', ...fields }),
-        generationInfo: info,
-      });
-    /** Ids of the tool calls so far. @type {string[]} */
-    const callIds = [];
-    for await (const piece of this.#pieces(messages, options)) {
-      if ('text' in piece) {
-        yield chunk({ content: piece.text });
-        await manager?.handleLLMNewToken(piece.text);
-      } else if ('reasoning' in piece) yield chunk({ additional_kwargs: { reasoning_content: piece.reasoning } });
-      else if ('calls' in piece) {
-        const { calls: id, name, input: args } = piece;
-        const isFirst = !callIds.includes(id);
-        if (isFirst) callIds.push(id);
-        yield chunk({
-          tool_call_chunks: [
-            { type: 'tool_call_chunk', index: callIds.indexOf(id), args, ...(isFirst && { id, name }) },
-          ],
-        });
-      } else if ('reason' in piece)
-        yield chunk(
-          { usage_metadata: usageFor(piece.usage), response_metadata: { finish_reason: piece.reason } },
-          { finish_reason: piece.reason },
-        );
+    for await (const chunk of chunksOf(this.#pieces(messages, options))) {
+      yield chunk;
+      // Without the chunk, LangGraph and `streamEvents` would see only the text of calls in a graph or chain.
+      await manager?.handleLLMNewToken(chunk.text, undefined, undefined, undefined, undefined, { chunk });
     }
   }
 
@@ -284,25 +350,23 @@ export class ChatBq4 extends BaseChatModel {
 
   /**
    * Returns a runnable whose replies are valid under a schema. A grammar constrains them, without a tool call.
-   * @override @param {any} schema  JSON Schema, zod or another standard schema @param {any} [options] @returns {any}
+   * @override
+   * @param {any} schema  JSON Schema, zod or another standard schema, or a function's definition with `parameters`
+   * @param {any} [options] @returns {any}
    */
   withStructuredOutput(schema, options) {
     const checks = { name: textCheck, includeRaw: flag, method: oneOf(...METHODS), strict: flag };
     const { name, includeRaw } = checkBy(checks, 'withStructuredOutput', options);
-    const format = formatOf(toJsonSchema(schema), name);
+    const isFunction = isFunctionDefinition(schema);
+    const source = isFunction ? schema.parameters : schema;
+    const format = formatOf(toJsonSchema(source), name ?? (isFunction ? schema.name : undefined));
     const constrained = this.withConfig({ response_format: format });
-    const parse = RunnableLambda.from(jsonOf);
-    if (!includeRaw) return RunnableSequence.from([constrained, parse]);
+    const parse = async (/** @type {any} */ message) => convertBy(source, jsonOf(message));
+    if (!includeRaw) return RunnableSequence.from([constrained, RunnableLambda.from(parse)]);
     return RunnableSequence.from([
       { raw: constrained },
       RunnablePassthrough.assign({
-        parsed: RunnableLambda.from((/** @type {any} */ { raw }) => {
-          try {
-            return jsonOf(raw);
-          } catch {
-            return null;
-          }
-        }),
+        parsed: RunnableLambda.from((/** @type {any} */ { raw }) => parse(raw).catch(() => null)),
       }),
     ]);
   }
