@@ -14,6 +14,7 @@ import { connect } from '../../js/connect.js';
 import { createWorkerEngine, fromFile } from '../../js/index.js';
 import { until } from '../waiting.mjs';
 import { connectToScript } from './scripted-server.mjs';
+import { skipDelays } from './timeouts.mjs';
 
 const FILE = fileURLToPath(new URL('../../models/chat.bq4', import.meta.url));
 const prompt = 'Who are you?';
@@ -322,6 +323,41 @@ test('structured output by the definition of a function; its library converts an
     message: 'the reply does not satisfy the schema at mood: too good',
   });
   assert.equal((await chat.withStructuredOutput(refused, { includeRaw: true }).invoke('x')).parsed, null);
+});
+
+test('requests to a server that is busy are repeated up to maxRetries times, others are not', async (t) => {
+  const withoutDelays = skipDelays(t);
+  /** @type {Response[]} */
+  let answers = [];
+  const model = connect('http://x/v1', { model: 'm', fetch: async () => /** @type {any} */ (answers.shift()) });
+  const failure = (/** @type {number} */ status) => Response.json({ error: { message: 'no' } }, { status });
+  const complete = () => Response.json({ choices: [{ message: { content: 'Hi' }, finish_reason: 'stop' }] });
+  answers = [failure(503), failure(429), complete()];
+  assert.equal((await withoutDelays(new ChatBq4({ model }).invoke('x'))).content, 'Hi');
+  answers = [failure(503), complete()];
+  const stream = await withoutDelays(new ChatBq4({ model }).stream('x'));
+  assert.equal((await stream.getReader().read()).value?.content, 'Hi');
+  answers = [failure(503), Response.json({ data: [{ embedding: [1] }], usage: { prompt_tokens: 1 } })];
+  assert.deepEqual(await withoutDelays(new Bq4Embeddings({ model }).embedQuery('x')), [1]);
+  for (const [status, maxRetries] of [
+    [400, 2],
+    [503, 0],
+  ]) {
+    answers = [failure(status), complete()];
+    const call = new ChatBq4({ model, maxRetries }).invoke('x');
+    await assert.rejects(withoutDelays(call), (/** @type {any} */ error) => error.details.status === status);
+    assert.equal(answers.length, 1);
+  }
+});
+
+test('log probabilities are in response_metadata', async () => {
+  const { response_metadata: metadata } = await chat.invoke(prompt, { logprobs: true, top_logprobs: 1 });
+  const { logprobs } = /** @type {any} */ (metadata);
+  assert.equal(logprobs.map(({ token }) => token).join(''), messageText.choices[0].message.content);
+  let streamed;
+  for await (const chunk of await chat.stream(prompt, { logprobs: true, top_logprobs: 1 }))
+    streamed = /** @type {any} */ (chunk.response_metadata).logprobs ?? streamed;
+  assert.deepEqual(streamed, logprobs);
 });
 
 test('unknown options of models and of structured output, and misspelled options of calls are refused', async () => {

@@ -11,7 +11,17 @@ import { flag, object, oneOf, text as textCheck } from '../../shared/checks.js';
 import { BqError } from '../../shared/errors.js';
 import { roundedInteger } from '../../shared/exact-json.js';
 import { OPTION_ROWS } from '../../shared/generate-options.js';
-import { callOf, checkModel, formatOf, nameOf, pieces, textOf, vectorsOf, collectReply } from './translate.js';
+import {
+  callOf,
+  checkModel,
+  formatOf,
+  nameOf,
+  pieces,
+  textOf,
+  vectorsOf,
+  collectReply,
+  isTemporary,
+} from './translate.js';
 
 /** @import { BaseMessage } from '@langchain/core/messages' */
 /** @import { BindToolsInput } from '@langchain/core/language_models/chat_models' */
@@ -22,7 +32,7 @@ const ROLES = { human: 'user', ai: 'assistant' };
 /** Fields of a request that are copied from the options of a call, or from the defaults of the model. */
 const REQUEST_FIELDS = [
   ...new Set(OPTION_ROWS.flatMap(([, { openai }]) => openai ?? [])),
-  ...['max_completion_tokens', 'parallel_tool_calls', 'chat_template_kwargs'],
+  ...['max_completion_tokens', 'parallel_tool_calls', 'chat_template_kwargs', 'logprobs', 'top_logprobs'],
 ];
 /** Fields of LangChain's base classes. */
 const CALLER_FIELDS = ['maxConcurrency', 'maxRetries', 'onFailedAttempt'];
@@ -197,9 +207,51 @@ async function* chunksOf(pieceStream) {
       });
     } else if ('reason' in piece)
       yield chunk(
-        { usage_metadata: usageFor(piece.usage), response_metadata: { finish_reason: piece.reason } },
+        {
+          usage_metadata: usageFor(piece.usage),
+          response_metadata: { finish_reason: piece.reason, ...piece.metadata },
+        },
         { finish_reason: piece.reason },
       );
+  }
+}
+
+/** Default of `maxRetries`. */
+const MAX_RETRIES = 2;
+
+/**
+ * Calls a function, and up to `maxRetries` times again after temporary failures of a server.
+ * @template T
+ * @param {import('@langchain/core/utils/async_caller').AsyncCaller} caller
+ * @param {AbortSignal | undefined} signal
+ * @param {() => Promise<T>} call
+ * @returns {Promise<T>}
+ */
+async function callWithRetries(caller, signal, call) {
+  // The caller repeats after every error that it does not know. So other errors are results.
+  const { value, error } = await caller.callWithOptions({ signal }, async () => {
+    try {
+      return { value: await call() };
+    } catch (error) {
+      if (isTemporary(error)) throw error;
+      return { error };
+    }
+  });
+  if (error) throw error;
+  return /** @type {T} */ (value);
+}
+
+/**
+ * Yields a step that was already read, then the others.
+ * @param {IteratorResult<Piece, void>} first @param {AsyncGenerator<Piece, void>} rest
+ * @returns {AsyncGenerator<Piece, void>}
+ */
+async function* resume(first, rest) {
+  try {
+    if (!first.done) yield /** @type {Piece} */ (first.value);
+    yield* rest;
+  } finally {
+    await rest.return();
   }
 }
 
@@ -207,7 +259,7 @@ async function* chunksOf(pieceStream) {
 /** @import { ChatCompletionRequest } from '../../shared/types.js' */
 /**
  * Options that are copied to the request.
- * @typedef {Pick<ChatCompletionRequest, 'temperature' | 'top_p' | 'top_k' | 'min_p' | 'repeat_penalty' | 'max_tokens' | 'seed' | 'presence_penalty' | 'frequency_penalty' | 'logit_bias' | 'response_format' | 'bq4' | 'max_completion_tokens' | 'parallel_tool_calls' | 'chat_template_kwargs'>} RequestOptions
+ * @typedef {Pick<ChatCompletionRequest, 'temperature' | 'top_p' | 'top_k' | 'min_p' | 'repeat_penalty' | 'max_tokens' | 'seed' | 'presence_penalty' | 'frequency_penalty' | 'logit_bias' | 'response_format' | 'bq4' | 'max_completion_tokens' | 'parallel_tool_calls' | 'chat_template_kwargs' | 'logprobs' | 'top_logprobs'>} RequestOptions
  */
 /**
  * @typedef {BaseChatModelCallOptions & RequestOptions & { tools?: ChatCompletionRequest['tools'] }} ChatBq4CallOptions
@@ -225,7 +277,7 @@ export class ChatBq4 extends BaseChatModel {
 
   /** @param {ChatBq4Fields} fields */
   constructor({ model, ...fields } = /** @type {any} */ ({})) {
-    super(fields);
+    super({ maxRetries: MAX_RETRIES, ...fields });
     checkFieldNames('ChatBq4', [...REQUEST_FIELDS, ...MODEL_FIELDS], fields);
     this.#model = checkModel(model);
     this.#defaults = fields;
@@ -278,14 +330,18 @@ export class ChatBq4 extends BaseChatModel {
     return { ...super.getLsParams(options), ls_provider: 'bq4', ls_model_name: nameOf(this.#model) };
   }
 
-  /** @param {BaseMessage[]} messages @param {ChatBq4CallOptions} options */
-  #pieces(messages, options) {
+  /**
+   * Starts a reply and returns its pieces. A failure is retried only before the first piece.
+   * @param {BaseMessage[]} messages @param {ChatBq4CallOptions} options
+   */
+  #start(messages, options) {
     checkCallNames(options);
-    return pieces(
-      this.#model,
-      { messages: messages.map(messageOf), ...this.invocationParams(options) },
-      options.signal,
-    );
+    const { signal } = options;
+    const body = { messages: messages.map(messageOf), ...this.invocationParams(options) };
+    return callWithRetries(this.caller, signal, async () => {
+      const pieceStream = pieces(this.#model, body, signal);
+      return resume(await pieceStream.next(), pieceStream);
+    });
   }
 
   /**
@@ -295,19 +351,19 @@ export class ChatBq4 extends BaseChatModel {
    * @param {CallbackManagerForLLMRun} [manager]
    */
   async _generate(messages, options, manager) {
-    const parts = this.#pieces(messages, options);
+    const parts = await this.#start(messages, options);
     const reportedPieces = (async function* () {
       for await (const piece of parts) {
         if ('text' in piece) await manager?.handleLLMNewToken(piece.text);
         yield piece;
       }
     })();
-    const { text, reasoning, calls, reason, usage } = await collectReply(reportedPieces);
+    const { text, reasoning, calls, reason, usage, metadata } = await collectReply(reportedPieces);
     const parsedCalls = calls.map((call) => ({ call, toolCall: toolCallFor(call) }));
     const message = new AIMessage({
       content: text,
       usage_metadata: usageFor(usage),
-      response_metadata: { finish_reason: reason },
+      response_metadata: { finish_reason: reason, ...metadata },
       additional_kwargs: reasoning ? { reasoning_content: reasoning } : {},
       tool_calls: parsedCalls.flatMap(({ toolCall }) => toolCall ?? []),
       invalid_tool_calls: parsedCalls.flatMap(({ call: { id, name, input }, toolCall }) =>
@@ -336,7 +392,7 @@ export class ChatBq4 extends BaseChatModel {
    * @returns {AsyncGenerator<ChatGenerationChunk>}
    */
   async *_streamResponseChunks(messages, options, manager) {
-    for await (const chunk of chunksOf(this.#pieces(messages, options))) {
+    for await (const chunk of chunksOf(await this.#start(messages, options))) {
       yield chunk;
       // Without the chunk, LangGraph and `streamEvents` would see only the text of calls in a graph or chain.
       await manager?.handleLLMNewToken(chunk.text, undefined, undefined, undefined, undefined, { chunk });
@@ -377,14 +433,15 @@ export class Bq4Embeddings extends Embeddings {
 
   /** @param {{ model: AnyModel } & import('@langchain/core/embeddings').EmbeddingsParams} fields */
   constructor({ model, ...fields } = /** @type {any} */ ({})) {
-    super(fields);
+    super({ maxRetries: MAX_RETRIES, ...fields });
     checkFieldNames('Bq4Embeddings', CALLER_FIELDS, fields);
     this.#model = checkModel(model);
   }
 
   /** @override @param {string[]} texts */
   async embedDocuments(texts) {
-    return (await vectorsOf(this.#model, texts, {})).vectors;
+    const call = () => vectorsOf(this.#model, texts, {});
+    return (await callWithRetries(this.caller, undefined, call)).vectors;
   }
 
   /** @override @param {string} text */
