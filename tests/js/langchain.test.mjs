@@ -134,6 +134,17 @@ test('embeddings work, also in a vector store', async () => {
   assert.equal((await store.similaritySearch('Bye', 1))[0].pageContent, 'Bye');
 });
 
+test('embeddings of more texts than a request may have are computed in several requests', async () => {
+  const embeddings = new Bq4Embeddings({ model: own });
+  /** @type {string[]} */
+  const texts = Array.from({ length: 2050 }, (_, i) => (i < 2048 ? 'Hi' : 'Bye'));
+  const vectors = await embeddings.embedDocuments(texts);
+  assert.equal(vectors.length, texts.length);
+  assert.deepEqual([vectors[0], vectors[2049]], await embeddings.embedDocuments(['Hi', 'Bye']));
+  texts[2049] = '';
+  await assert.rejects(embeddings.embedDocuments(texts), { message: 'texts from 2048 on: text 1 has no tokens' });
+});
+
 test('embeddings: texts that are not strings are refused, also numbers, which would be tokens', async () => {
   const vectors = new Bq4Embeddings({ model: own });
   for (const texts of /** @type {any[]} */ ([[5], ['a', null], [['a']], 'a', null, new Set(['a'])]))
@@ -165,10 +176,10 @@ test('an abort ends a call; failures have the error of the model', async () => {
   });
   const stubborn = new ChatBq4({ model: own, ...fixed, maxRetries: 0 });
   await assert.rejects(stubborn.invoke('word '.repeat(1000)), { code: 'CONTEXT_FULL' });
-  await assert.rejects(
-    stubborn.invoke([new HumanMessage({ content: [{ type: 'image_url', image_url: 'data:,' }] })]),
-    /expected a part of type "text"/,
-  );
+  await assert.rejects(stubborn.invoke([new HumanMessage({ content: [{ type: 'image_url', image_url: 'data:,' }] })]), {
+    message: /^expected a part of type "text", found "image_url"$/,
+    hint: /^bq4 reads only text/,
+  });
 });
 
 /** A server that answers with this text, and what it was asked. @param {string} content @param {string} [finish_reason] */

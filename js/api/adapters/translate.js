@@ -63,7 +63,9 @@ export function textOf(content, key = 'text') {
     .map((/** @type {any} */ part) => {
       if (typeof part === 'string') return part;
       if (part.type === 'text') return part[key];
-      throw new BqError('ARGUMENT', `expected a part of type "text", found "${part.type}"`);
+      throw new BqError('ARGUMENT', `expected a part of type "text", found "${part.type}"`, {
+        hint: 'bq4 reads only text: omit images and files, or convert them to text',
+      });
     })
     .join('');
 }
@@ -165,8 +167,11 @@ export async function collectReply(parts) {
   return reply;
 }
 
+/** Largest number of texts in a request for embeddings. */
+const MAX_TEXTS = 2048;
+
 /**
- * Computes embeddings. Throws ARGUMENT for texts that are not strings: the request would read numbers as tokens.
+ * Computes embeddings, in several requests if there are many texts. Throws ARGUMENT for texts that are not strings: the request would read numbers as tokens.
  * @param {AnyModel} model
  * @param {string[]} input
  * @param {object} fields  other fields of the request
@@ -177,7 +182,19 @@ export async function vectorsOf(model, input, fields, signal) {
   const other = Array.isArray(input) ? input.findIndex((value) => typeof value !== 'string') : -1;
   if (other >= 0) throw wrong(`texts[${other}]`, input[other], 'a string');
   if (!Array.isArray(input)) throw wrong('texts', input, 'a list of strings');
-  if (!input.length) return { vectors: [], tokens: 0 };
-  const { data, usage } = await model.embeddings.create({ ...fields, input, encoding_format: 'float' }, { signal });
-  return { vectors: data.map((/** @type {any} */ entry) => entry.embedding), tokens: usage.prompt_tokens };
+  /** @type {number[][]} */
+  const vectors = [];
+  let tokens = 0;
+  for (let start = 0; start < input.length; start += MAX_TEXTS) {
+    const texts = input.slice(start, start + MAX_TEXTS);
+    const request = { ...fields, input: texts, encoding_format: /** @type {const} */ ('float') };
+    const { data, usage } = await model.embeddings.create(request, { signal }).catch((error) => {
+      // The index of a text in the message counts from the first text of its request.
+      if (start > 0 && error?.name === 'BqError') error.message = `texts from ${start} on: ${error.message}`;
+      throw error;
+    });
+    vectors.push(...data.map((/** @type {any} */ entry) => entry.embedding));
+    tokens += usage.prompt_tokens;
+  }
+  return { vectors, tokens };
 }
