@@ -307,7 +307,10 @@ export class ChatBq4 extends BaseChatModel {
     };
   }
 
-  /** Returns the model and the defaults, which are part of the keys of LangChain's caches. @override */
+  /**
+   * Returns the model and the defaults, which are part of the keys of LangChain's caches.
+   * @override @returns {Record<string, unknown>}
+   */
   _identifyingParams() {
     const { info, url, model } = /** @type {any} */ (this.#model);
     return { model_name: nameOf(this.#model), model_id: info?.id ?? `${url} ${model}`, ...this.invocationParams() };
@@ -316,11 +319,12 @@ export class ChatBq4 extends BaseChatModel {
   /**
    * Returns the number of tokens of a text. With a model on a server it is an estimate. (The inherited method downloads
    * the vocabulary of another model.)
-   * @override @param {any} content
+   * @override
+   * @param {Parameters<BaseChatModel['getNumTokens']>[0]} content
+   * @returns {Promise<number>}
    */
   async getNumTokens(content) {
-    const isText = (/** @type {any} */ block) => typeof block === 'string' || block.type === 'text';
-    const text = textOf(typeof content === 'string' ? content : content.filter(isText));
+    const text = textOf(typeof content === 'string' ? content : content.filter(({ type }) => type === 'text'));
     const model = /** @type {any} */ (this.#model);
     return model.tokenize ? (await model.tokenize(text)).length : Math.ceil(text.length / CHARACTERS_PER_TOKEN);
   }
