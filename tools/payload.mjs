@@ -16,7 +16,7 @@ export const SCRIPT_LIMIT = 64_600;
 export const THREAD_LIMIT = 13_000;
 
 /** Limit in gzipped bytes for a library adapter. */
-export const ADAPTER_LIMIT = 6_300;
+export const ADAPTER_LIMIT = 6_900;
 /** Library adapters: files of dist/. */
 export const ADAPTERS = ['ai-sdk.js', 'langchain.js', 'prompt-api.js', 'react.js'];
 

@@ -5,10 +5,11 @@ import { fileURLToPath } from 'node:url';
 import { createProviderRegistry, embed, embedMany, generateText, jsonSchema, Output, streamText, tool } from 'ai';
 import { createProvider, embeddingModel, languageModel, rerankingModel } from '../../js/api/adapters/ai-sdk.js';
 import { pieces, collectReply } from '../../js/api/adapters/translate.js';
+import { connect } from '../../js/connect.js';
 import { createWorkerEngine, fromFile } from '../../js/index.js';
 import { inTime } from '../waiting.mjs';
 import { connectToScript } from './scripted-server.mjs';
-import { setTimeouts } from './timeouts.mjs';
+import { setTimeouts, skipDelays } from './timeouts.mjs';
 
 const FILE = fileURLToPath(new URL('../../models/chat.bq4', import.meta.url));
 const prompt = 'Who are you?';
@@ -332,4 +333,56 @@ test('invalid options and models are refused by name; fields for bq4 become fiel
   assert.equal((await call({ logit_bias: {} })).text, message.choices[0].message.content);
   assert.equal((await call({ max_tokens: 1, max_completion_tokens: 1 })).usage.outputTokens, 1);
   await assert.rejects(call({ minp: 0.1 }), { message: /unknown option "minp"; did you mean "min_p"/ });
+});
+
+test('a request for several replies is refused; they were joined to one text', async () => {
+  const call = { model, prompt, ...fixed, providerOptions: { bq4: { n: 2 } } };
+  const refusal = { code: 'ARGUMENT', message: 'n: expected 1: an adapter returns one reply, found 2' };
+  await assert.rejects(generateText(call), refusal);
+  const { text } = await generateText({ ...call, providerOptions: { bq4: { n: 1 } } });
+  assert.equal(text, message.choices[0].message.content);
+});
+
+test('log probabilities and the extensions of an answer are in providerMetadata', async () => {
+  const call = { model, prompt, ...fixed, providerOptions: { bq4: { logprobs: true, top_logprobs: 1 } } };
+  const { logprobs } = /** @type {any} */ (await generateText(call)).providerMetadata.bq4;
+  assert.equal(logprobs.map(({ token }) => token).join(''), message.choices[0].message.content);
+  const { providerMetadata } = streamText(call);
+  assert.deepEqual((await providerMetadata)?.bq4, { logprobs });
+  const schema = { type: 'object', properties: {}, additionalProperties: false, nonsense: 1 };
+  const { providerMetadata: metadata } = await generateText({
+    model,
+    prompt,
+    ...fixed,
+    output: Output.object({ schema: jsonSchema(/** @type {any} */ (schema)) }),
+  });
+  assert.match(JSON.stringify(metadata?.bq4), /warnings.*nonsense/);
+  assert.equal((await generateText({ model, prompt, ...fixed })).providerMetadata, undefined);
+});
+
+test('requests to a server that is busy or not reached are repeated, others are not', async (t) => {
+  const withoutDelays = skipDelays(t);
+  /** @type {(() => Response)[]} */
+  let answers = [];
+  const remote = connect('http://x/v1', { model: 'm', fetch: async () => /** @type {any} */ (answers.shift())() });
+  const calls = { prompt, model: languageModel(remote), maxRetries: 1 };
+  const busy = () => Response.json({ error: { message: 'busy' } }, { status: 503 });
+  const unreached = () => {
+    throw new TypeError('fetch failed');
+  };
+  const complete = () => Response.json({ choices: [{ message: { content: 'Hi' }, finish_reason: 'stop' }] });
+  const refused = () => Response.json({ error: { message: 'no' } }, { status: 400 });
+  for (const failure of [busy, unreached]) {
+    answers = [failure, complete];
+    assert.equal((await withoutDelays(generateText(calls))).text, 'Hi');
+    answers = [failure, complete];
+    assert.equal(await withoutDelays(streamText(calls).text), 'Hi');
+  }
+  answers = [busy, () => Response.json({ data: [{ embedding: [1] }], usage: { prompt_tokens: 1 } })];
+  const vectors = embed({ model: embeddingModel(remote), value: 'x', maxRetries: 1 });
+  assert.deepEqual((await withoutDelays(vectors)).embedding, [1]);
+  answers = [refused, complete];
+  await assert.rejects(withoutDelays(generateText(calls)), { code: 'HTTP_STATUS', message: 'no' });
+  answers = [busy, complete];
+  await assert.rejects(withoutDelays(generateText({ ...calls, maxRetries: 0 })), { code: 'HTTP_STATUS' });
 });

@@ -2,9 +2,11 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { ChatMessage, HumanMessage, ToolMessage } from '@langchain/core/messages';
+import { InMemoryCache } from '@langchain/core/caches';
+import { AIMessage, ChatMessage, HumanMessage, ToolMessage } from '@langchain/core/messages';
 import { StringOutputParser } from '@langchain/core/output_parsers';
 import { ChatPromptTemplate } from '@langchain/core/prompts';
+import { RunnableLambda } from '@langchain/core/runnables';
 import { tool } from '@langchain/core/tools';
 import { FakeVectorStore } from '@langchain/core/utils/testing';
 import { Bq4Embeddings, ChatBq4 } from '../../js/api/adapters/langchain.js';
@@ -12,6 +14,7 @@ import { connect } from '../../js/connect.js';
 import { createWorkerEngine, fromFile } from '../../js/index.js';
 import { until } from '../waiting.mjs';
 import { connectToScript } from './scripted-server.mjs';
+import { skipDelays } from './timeouts.mjs';
 
 const FILE = fileURLToPath(new URL('../../models/chat.bq4', import.meta.url));
 const prompt = 'Who are you?';
@@ -131,6 +134,17 @@ test('embeddings work, also in a vector store', async () => {
   assert.equal((await store.similaritySearch('Bye', 1))[0].pageContent, 'Bye');
 });
 
+test('embeddings of more texts than a request may have are computed in several requests', async () => {
+  const embeddings = new Bq4Embeddings({ model: own });
+  /** @type {string[]} */
+  const texts = Array.from({ length: 2050 }, (_, i) => (i < 2048 ? 'Hi' : 'Bye'));
+  const vectors = await embeddings.embedDocuments(texts);
+  assert.equal(vectors.length, texts.length);
+  assert.deepEqual([vectors[0], vectors[2049]], await embeddings.embedDocuments(['Hi', 'Bye']));
+  texts[2049] = '';
+  await assert.rejects(embeddings.embedDocuments(texts), { message: 'texts from 2048 on: text 1 has no tokens' });
+});
+
 test('embeddings: texts that are not strings are refused, also numbers, which would be tokens', async () => {
   const vectors = new Bq4Embeddings({ model: own });
   for (const texts of /** @type {any[]} */ ([[5], ['a', null], [['a']], 'a', null, new Set(['a'])]))
@@ -162,10 +176,10 @@ test('an abort ends a call; failures have the error of the model', async () => {
   });
   const stubborn = new ChatBq4({ model: own, ...fixed, maxRetries: 0 });
   await assert.rejects(stubborn.invoke('word '.repeat(1000)), { code: 'CONTEXT_FULL' });
-  await assert.rejects(
-    stubborn.invoke([new HumanMessage({ content: [{ type: 'image_url', image_url: 'data:,' }] })]),
-    /expected a part of type "text"/,
-  );
+  await assert.rejects(stubborn.invoke([new HumanMessage({ content: [{ type: 'image_url', image_url: 'data:,' }] })]), {
+    message: /^expected a part of type "text", found "image_url"$/,
+    hint: /^bq4 reads only text/,
+  });
 });
 
 /** A server that answers with this text, and what it was asked. @param {string} content @param {string} [finish_reason] */
@@ -217,6 +231,144 @@ test('structured output of a truncated reply is null with includeRaw, otherwise 
     code: 'FORMAT',
     message: /finish reason "length"/,
   });
+});
+
+test('a cache distinguishes models and the options of their constructors', async () => {
+  const cache = new InMemoryCache();
+  const short = new ChatBq4({ model: own, temperature: 0, max_tokens: 2, cache });
+  const long = new ChatBq4({ model: own, ...fixed, cache });
+  const [first, second] = [await short.invoke(prompt), await long.invoke(prompt)];
+  assert.equal(second.content, messageText.choices[0].message.content);
+  assert.notEqual(first.content, second.content);
+  const third = /** @type {any} */ (await new ChatBq4({ model: own, ...fixed, cache }).invoke(prompt));
+  assert.equal(third.usage_metadata.total_tokens, 0); // from the cache
+  /** @param {string} model @param {string} content */
+  const served = (model, content) =>
+    new ChatBq4({
+      model: connect('http://x/v1', {
+        model,
+        fetch: async () => Response.json({ choices: [{ message: { content }, finish_reason: 'stop' }] }),
+      }),
+      cache,
+    });
+  assert.equal((await served('a', 'from a').invoke(prompt)).content, 'from a');
+  assert.equal((await served('b', 'from b').invoke(prompt)).content, 'from b');
+});
+
+test("tokens are counted by the model's tokenizer, without a download", async (t) => {
+  t.mock.method(globalThis, 'fetch', () => assert.fail('a request'));
+  const text = 'Once upon a time, a brave penguin lived in a sunny valley.';
+  const count = (await own.tokenize(text)).length;
+  assert.equal(await chat.getNumTokens(text), count);
+  assert.equal(await chat.getNumTokens([{ type: 'text', text }]), count);
+  assert.equal(await new ChatBq4({ model: connect('http://x/v1') }).getNumTokens('12345678'), 2);
+});
+
+test('chains and graphs receive the chunks of tool calls and the usage while a model is invoked', async () => {
+  const { model } = await connectToScript([
+    [
+      { tool_calls: [{ index: 0, id: 'call_1', function: { name: 'weather', arguments: '{"city"' } }] },
+      { tool_calls: [{ index: 0, function: { arguments: ':"Bonn"}' } }] },
+    ],
+  ]);
+  const chat = new ChatBq4({ model });
+  const chain = RunnableLambda.from((/** @type {string} */ text, config) => chat.invoke(text, config));
+  const chunks = [];
+  for await (const { event, data } of chain.streamEvents('Weather?', { version: 'v2' }))
+    if (event === 'on_chat_model_stream') chunks.push(data.chunk);
+  const message = chunks.reduce((sum, chunk) => sum.concat(chunk));
+  assert.deepEqual([message.tool_calls?.[0].args, message.usage_metadata?.total_tokens], [{ city: 'Bonn' }, 3]);
+});
+
+test('blocks of an earlier answer that repeat its calls, or contain reasoning, are not sent', async () => {
+  const { model, requests } = await connectToScript([
+    [{ tool_calls: [{ index: 0, id: 'call_1', function: { name: 'weather', arguments: '{}' } }] }],
+    [{ content: 'Rain.' }],
+    [{ content: 'Yes.' }],
+  ]);
+  const chat = new ChatBq4({ model, outputVersion: 'v1' });
+  const call = await chat.invoke('Weather?');
+  assert.ok(/** @type {any[]} */ (call.content).some(({ type }) => type === 'tool_call'));
+  const result = new ToolMessage({ content: 'rain', tool_call_id: 'call_1' });
+  await chat.invoke([new HumanMessage('Weather?'), call, result]);
+  const [, { content, tool_calls }] = requests[1].messages;
+  assert.deepEqual([content, tool_calls.length], ['', 1]);
+  const reply = new AIMessage({
+    content: [
+      { type: 'thinking', thinking: 'Hm.' },
+      { type: 'text', text: 'Rain.' },
+      { type: 'tool_use', id: 'call_1', name: 'weather', input: {} },
+    ],
+    tool_calls: [{ id: 'call_1', name: 'weather', args: {} }],
+  });
+  await chat.invoke([new HumanMessage('Weather?'), reply, result]);
+  assert.equal(requests[2].messages[1].content, 'Rain.');
+  const image = [{ type: 'reasoning', reasoning: 'Hm.' }];
+  await assert.rejects(chat.invoke([new HumanMessage({ content: image })]), /expected a part of type "text"/);
+});
+
+test('structured output by the definition of a function; its library converts and checks the value', async () => {
+  const parameters = { type: 'object', properties: { mood: { enum: ['good'] } }, required: ['mood'] };
+  const definition = { name: 'mood', description: 'The mood', parameters };
+  const { model, asked } = answering('{"mood": "good"}');
+  const chat = new ChatBq4({ model });
+  assert.deepEqual(await chat.withStructuredOutput(definition).invoke('x'), { mood: 'good' });
+  assert.deepEqual(asked[0].response_format, {
+    type: 'json_schema',
+    json_schema: { name: 'mood', schema: parameters },
+  });
+  /** @param {(value: any) => object} validate  as of zod's `transform` and `refine` */
+  const standard = (validate) => ({
+    '~standard': {
+      version: 1,
+      vendor: 'test',
+      validate,
+      jsonSchema: { input: () => parameters, output: () => parameters },
+    },
+  });
+  const converted = standard(({ mood }) => ({ value: { mood: mood.toUpperCase() } }));
+  assert.deepEqual(await chat.withStructuredOutput(converted).invoke('x'), { mood: 'GOOD' });
+  const refused = standard(() => ({ issues: [{ message: 'too good', path: ['mood'] }] }));
+  await assert.rejects(chat.withStructuredOutput(refused).invoke('x'), {
+    code: 'FORMAT',
+    message: 'the reply does not satisfy the schema at mood: too good',
+  });
+  assert.equal((await chat.withStructuredOutput(refused, { includeRaw: true }).invoke('x')).parsed, null);
+});
+
+test('requests to a server that is busy are repeated up to maxRetries times, others are not', async (t) => {
+  const withoutDelays = skipDelays(t);
+  /** @type {Response[]} */
+  let answers = [];
+  const model = connect('http://x/v1', { model: 'm', fetch: async () => /** @type {any} */ (answers.shift()) });
+  const failure = (/** @type {number} */ status) => Response.json({ error: { message: 'no' } }, { status });
+  const complete = () => Response.json({ choices: [{ message: { content: 'Hi' }, finish_reason: 'stop' }] });
+  answers = [failure(503), failure(429), complete()];
+  assert.equal((await withoutDelays(new ChatBq4({ model }).invoke('x'))).content, 'Hi');
+  answers = [failure(503), complete()];
+  const stream = await withoutDelays(new ChatBq4({ model }).stream('x'));
+  assert.equal((await stream.getReader().read()).value?.content, 'Hi');
+  answers = [failure(503), Response.json({ data: [{ embedding: [1] }], usage: { prompt_tokens: 1 } })];
+  assert.deepEqual(await withoutDelays(new Bq4Embeddings({ model }).embedQuery('x')), [1]);
+  for (const [status, maxRetries] of [
+    [400, 2],
+    [503, 0],
+  ]) {
+    answers = [failure(status), complete()];
+    const call = new ChatBq4({ model, maxRetries }).invoke('x');
+    await assert.rejects(withoutDelays(call), (/** @type {any} */ error) => error.details.status === status);
+    assert.equal(answers.length, 1);
+  }
+});
+
+test('log probabilities are in response_metadata', async () => {
+  const { response_metadata: metadata } = await chat.invoke(prompt, { logprobs: true, top_logprobs: 1 });
+  const { logprobs } = /** @type {any} */ (metadata);
+  assert.equal(logprobs.map(({ token }) => token).join(''), messageText.choices[0].message.content);
+  let streamed;
+  for await (const chunk of await chat.stream(prompt, { logprobs: true, top_logprobs: 1 }))
+    streamed = /** @type {any} */ (chunk.response_metadata).logprobs ?? streamed;
+  assert.deepEqual(streamed, logprobs);
 });
 
 test('unknown options of models and of structured output, and misspelled options of calls are refused', async () => {

@@ -422,6 +422,17 @@ test('errors have the classes and codes of the OpenAI client', async () => {
   }
 });
 
+test("a text that is too long is refused in OpenAI's words, by which clients recognize it", async () => {
+  const input = 'word '.repeat(2000);
+  const [messages, words] = [
+    [{ role: /** @type {const} */ ('user'), content: input }],
+    /maximum context length is 512 tokens$/,
+  ];
+  await assert.rejects(client.chat.completions.create({ ...fixed, messages }), words);
+  await assert.rejects(client.completions.create({ ...fixed, prompt: input }), words);
+  await assert.rejects(client.embeddings.create({ model: 'chat', input }), words);
+});
+
 test('a client that disconnects ends its generation, and the next request is served', async () => {
   const stream = await client.chat.completions.create(long);
   let seen = 0;

@@ -15,3 +15,23 @@ export function setTimeouts(t, overrides) {
   t.after(restore);
   return restore;
 }
+
+/**
+ * Replaces setTimeout for the rest of a test. Returns a function that waits for a promise while time passes at once, for
+ * libraries that wait between requests.
+ * @param {import('node:test').TestContext} t
+ * @returns {<T>(call: PromiseLike<T>) => Promise<T>}
+ */
+export function skipDelays(t) {
+  t.mock.timers.enable({ apis: ['setTimeout'] });
+  return async (call) => {
+    let isSettled = false;
+    const settle = () => void (isSettled = true);
+    call.then(settle, settle);
+    while (!isSettled) {
+      await new Promise((resolve) => setImmediate(resolve));
+      t.mock.timers.tick(10_000);
+    }
+    return call;
+  };
+}

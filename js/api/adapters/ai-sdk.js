@@ -8,7 +8,18 @@ import { object } from '../../shared/checks.js';
 import { BqError } from '../../shared/errors.js';
 import { OPTION_ROWS } from '../../shared/generate-options.js';
 import { timeout } from '../../shared/timeouts.js';
-import { callOf, checkModel, formatOf, idOf, pieces, textOf, toolOf, vectorsOf, collectReply } from './translate.js';
+import {
+  callOf,
+  checkModel,
+  formatOf,
+  idOf,
+  pieces,
+  textOf,
+  toolOf,
+  vectorsOf,
+  collectReply,
+  isTemporary,
+} from './translate.js';
 
 /**
  * A type of the `ai` package, which the caller has installed. The next types are from this package, too.
@@ -126,6 +137,9 @@ function usageOf(usage) {
 /** @param {string} raw @returns {Generated['finishReason']} */
 const reasonOf = (raw) => ({ unified: REASONS[/** @type {keyof typeof REASONS} */ (raw)] ?? 'other', raw });
 
+/** Returns the member `providerMetadata` of an answer, or nothing without metadata. @param {Record<string, any>} metadata */
+const metadataOf = (metadata) => Object.keys(metadata).length > 0 && { providerMetadata: { bq4: metadata } };
+
 /** @param {Reply} reply @returns {Generated['content']} */
 const contentOf = ({ text, reasoning, calls }) => [
   ...(reasoning ? [{ type: /** @type {const} */ ('reasoning'), text: reasoning }] : []),
@@ -163,7 +177,12 @@ async function* partsOf(pieceStream) {
       open = null;
       yield 'call' in piece
         ? toolCall(piece.call)
-        : { type: 'finish', finishReason: reasonOf(piece.reason), usage: usageOf(piece.usage) };
+        : {
+            type: 'finish',
+            finishReason: reasonOf(piece.reason),
+            usage: usageOf(piece.usage),
+            ...metadataOf(piece.metadata),
+          };
     }
   }
 }
@@ -191,6 +210,17 @@ async function startEagerly(pieceStream) {
 /** The open streams of each model. @type {WeakMap<object, Set<OpenStream>>} */
 const streamsByModel = new WeakMap();
 
+/** Marks by which the SDK recognizes the error of a request, which it repeats up to `maxRetries` times. */
+const ERROR_MARKS = ['vercel.ai.error', 'vercel.ai.error.AI_APICallError'].map((mark) => Symbol.for(mark));
+
+/** Marks an error of a server if the same request may succeed later. @param {any} error */
+function markTemporary(error) {
+  if (!isTemporary(error)) return error;
+  const marks = Object.fromEntries(ERROR_MARKS.map((mark) => [mark, true]));
+  const { url, status } = error.details;
+  return Object.assign(error, marks, { isRetryable: true, url, statusCode: status });
+}
+
 /**
  * Runs a call. The AI SDK does not report that the reader of a stream has stopped reading. So, if streams use all
  * sessions, those that are not read while this call waits are ended.
@@ -198,13 +228,17 @@ const streamsByModel = new WeakMap();
  */
 async function endIdleStreamsDuring(model, call) {
   const streams = streamsByModel.get(model);
-  if (!streams?.size) return call();
+  const marked = () =>
+    call().catch((error) => {
+      throw markTemporary(error);
+    });
+  if (!streams?.size) return marked();
   const { sessions = Infinity } = /** @type {any} */ (model).info ?? {};
   const timer = setInterval(() => {
     for (const entry of [...streams]) if (streams.size >= sessions && ++entry.idleChecks > 2) entry.end();
   }, timeout('streamLook'));
   try {
-    return await call();
+    return await marked();
   } finally {
     clearInterval(timer);
   }
@@ -278,6 +312,7 @@ export function languageModel(model, options) {
         content: contentOf(reply),
         finishReason: reasonOf(reply.reason),
         usage: usageOf(reply.usage),
+        ...metadataOf(reply.metadata),
         request: { body },
         response: { modelId },
         warnings,

@@ -285,6 +285,7 @@ export function connect(address, options) {
   const runToolCalls = (body, options) => runTools(completions.create, body, options);
   return {
     url,
+    model,
     models: { list },
     chat: { completions: { ...completions, runTools: runToolCalls } },
     completions: method('completions'),
@@ -298,7 +299,7 @@ export function connect(address, options) {
  */
 
 /**
- * @typedef {Pick<Model, 'chat' | 'completions' | 'embeddings'> & { url: string, models: { list: (options?: RequestOptions) => Promise<ModelList> }, rerank: RemoteRerank }} RemoteModel
+ * @typedef {Pick<Model, 'chat' | 'completions' | 'embeddings'> & { url: string, model?: string, models: { list: (options?: RequestOptions) => Promise<ModelList> }, rerank: RemoteRerank }} RemoteModel
  */
 
 /**

@@ -49,6 +49,14 @@ export const typeOf = (status) =>
  * @property {Record<string, any>} [details]
  */
 
+/**
+ * Returns the message of an error. If the context is full, it contains OpenAI's words, by which clients such as LiteLLM
+ * recognize this error: they do not read its code.
+ * @param {BqError} error
+ */
+const messageOf = ({ code, message, details: { most, context = most } }) =>
+  code === 'CONTEXT_FULL' && context ? `${message}: this model's maximum context length is ${context} tokens` : message;
+
 /** Converts an error to OpenAI's form. @param {unknown} error @returns {{ status: number, error: OpenAIError }} */
 export function toOpenAIError(error) {
   if (!(error instanceof BqError))
@@ -58,7 +66,7 @@ export function toOpenAIError(error) {
   return {
     status,
     error: {
-      message: error.message,
+      message: messageOf(error),
       type: typeOf(status),
       param: isPath(error.details.param) ? error.details.param : null,
       code,
