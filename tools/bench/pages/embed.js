@@ -1,9 +1,7 @@
 // Embeds texts with bq4 and with transformers.js on its wasm device, with one thread each. Each round measures both once for each
 // batch size.
 import { createWorkerEngine, fromUrl } from '../../../js/index.js';
-
-/** Folder of transformers.js. */
-const PACKAGE_PATH = '/build/bench/peers/node_modules/@huggingface/transformers/';
+import { importTransformers } from './transformers.js';
 
 /** Returns a vector for each text. @typedef {(texts: string[]) => Promise<ArrayLike<number>[]>} Embed */
 
@@ -20,20 +18,8 @@ async function openBq4(url, build) {
 
 /** Opens the model in transformers.js. @param {string} folder @returns {Promise<{ embed: Embed, version: string }>} */
 async function openTransformers(folder) {
-  const transformers = await import(`${PACKAGE_PATH}dist/transformers.web.js`);
-  const slash = folder.lastIndexOf('/');
-  Object.assign(transformers.env, {
-    allowRemoteModels: false,
-    allowLocalModels: true,
-    localModelPath: folder.slice(0, slash + 1),
-    useBrowserCache: false,
-    useWasmCache: false,
-  });
-  Object.assign(transformers.env.backends.onnx.wasm, {
-    wasmPaths: `${PACKAGE_PATH}node_modules/onnxruntime-web/dist/`,
-    numThreads: 1,
-  });
-  const pipeline = await transformers.pipeline('feature-extraction', folder.slice(slash + 1), {
+  const { transformers, name } = await importTransformers(folder);
+  const pipeline = await transformers.pipeline('feature-extraction', name, {
     dtype: 'q8',
     device: 'wasm',
     local_files_only: true,
