@@ -12,7 +12,7 @@ const ROOT = fileURLToPath(new URL('..', import.meta.url));
  * error groups and hints, sources on the hub and the conversion of Standard JSON Schemas. THREAD_LIMIT includes the page's own
  * script in tests/browser/readme.test.mjs.
  */
-export const SCRIPT_LIMIT = 64_600;
+export const SCRIPT_LIMIT = 64_750;
 export const THREAD_LIMIT = 13_000;
 
 /** Limit in gzipped bytes for a library adapter. */
@@ -25,7 +25,7 @@ export const ENTRY_LIMITS = {
   'connect.js': 8_800,
   'classifiers.js': 5_230,
   'receipts.js': 4_760,
-  'shared.js': 19_210,
+  'shared.js': 19_300,
 };
 
 /** Files that a page with threads, a cache and a model from a URL loads, in its main thread, the engine's worker and threads. */

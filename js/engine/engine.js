@@ -99,7 +99,7 @@ class LocalEngine {
       const { tokensPerSecond } = await onDemand(import('./speed-estimate.js'));
       return {
         ...planResult.plan,
-        .../** @type {any} */ (single).facts,
+        ...single.facts,
         tokensPerSecond: await tokensPerSecond(this.#compiled, this.info, planResult.plan),
       };
     } finally {

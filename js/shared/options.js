@@ -96,6 +96,7 @@ export const OPTIONS = {
     retryDelay: number(0),
     timeout: milliseconds,
     hubUrl: address,
+    token: text,
   },
   source: { companion: anyValue, manifest: anyValue },
   plan: LOAD,

@@ -14,16 +14,22 @@ const { fromBytes, fromUrl } = node;
 
 /**
  * @param {import('node:test').TestContext} t
- * @param {{ files?: Record<string, Uint8Array>, status?: number, gated?: boolean }} [repository]  `owner/name`
+ * @param {{ files?: Record<string, Uint8Array>, status?: number, gated?: boolean, token?: string, host?: string }} [repository]
+ *   `owner/name`; `host`: another server to which downloads are redirected
  */
-async function hub(t, { files = {}, status = 200, gated = false } = {}) {
+async function hub(t, { files = {}, status = 200, gated = false, token, host } = {}) {
+  /** Values of the header Authorization, by request. @type {(string | undefined)[]} */
+  const tokens = [];
   /** @type {string[]} */
   const requests = [];
   const server = createServer((request, response) => {
     const { pathname } = new URL(String(request.url), 'http://hub');
     requests.push(pathname);
+    tokens.push(request.headers.authorization);
     const json = (/** @type {number} */ code, /** @type {unknown} */ value) =>
       response.writeHead(code, { 'content-type': 'application/json' }).end(JSON.stringify(value));
+    if (token && request.headers.authorization !== `Bearer ${token}`)
+      return json(401, { error: 'Repository not found' });
     if (status !== 200) return json(status, { error: 'Repository not found' });
     const [, kind, revision, file] =
       /^\/(api\/models\/)?owner\/name\/(?:tree|resolve)\/([^/]+)\/?(.*)$/.exec(pathname) ?? [];
@@ -33,6 +39,7 @@ async function hub(t, { files = {}, status = 200, gated = false } = {}) {
         { type: 'directory', path: 'folder' },
         ...Object.entries(files).map(([path, bytes]) => ({ type: 'file', path, size: bytes.length })),
       ]);
+    if (host) return response.writeHead(302, { location: `${host}${pathname}` }).end();
     if (gated) return json(401, { error: 'Access to model owner/name is restricted' });
     const bytes = files[decodeURIComponent(file)];
     if (!bytes) return json(404, { error: 'Entry not found' });
@@ -50,7 +57,7 @@ async function hub(t, { files = {}, status = 200, gated = false } = {}) {
   };
   t.after(close);
   const { port } = /** @type {import('node:net').AddressInfo} */ (server.address());
-  return { hubUrl: `http://127.0.0.1:${port}`, requests, close };
+  return { hubUrl: `http://127.0.0.1:${port}`, requests, tokens, close };
 }
 
 for (const [name, { load }] of /** @type {const} */ ([
@@ -123,6 +130,45 @@ test('errors of a hub have a hint', async (t) => {
   });
   for (const name of ['hf:', 'hf:name', 'hf:owner/..', 'hf:owner/name@', 'hf:owner/name?x'])
     assert.throws(() => fromUrl(name), { code: 'ARGUMENT', message: /expected hf:owner\/name/ });
+});
+
+test('an access token is sent to the hub, and not to the host that it redirects to', async (t) => {
+  const files = { 'tiny.bq4': MODEL };
+  const host = await hub(t, { files });
+  const { hubUrl, tokens } = await hub(t, { files, token: 'secret', host: host.hubUrl });
+  const load = (/** @type {string | undefined} */ token) =>
+    node.load(fromUrl('hf:owner/name', { hubUrl, token, retries: 0 }), { threads: 1 });
+  await assert.rejects(load(undefined), { code: 'HTTP_STATUS', hint: /fromUrl\(name, \{ token \}\)/ });
+  await assert.rejects(load('other'), { code: 'HTTP_STATUS' });
+  tokens.length = 0;
+  await (await load('secret')).close();
+  assert.deepEqual(new Set(tokens), new Set(['Bearer secret']));
+  assert.ok(host.tokens.length > 0);
+  assert.deepEqual(new Set(host.tokens), new Set([undefined]));
+  assert.throws(() => fromUrl(`${hubUrl}/x.gguf`, { token: 'secret' }), { code: 'ARGUMENT', message: /token/ });
+});
+
+test('hf:owner/name:TYPE selects the file with this type; the plan has the chosen file and the reason', async (t) => {
+  const files = { 'a/tiny-Q4_K_M.bq4': MODEL, 'tiny-Q8_0.bq4': MODEL, 'tiny-Q4_0.bq4': MODEL };
+  const { hubUrl } = await hub(t, { files });
+  const engine = await node.createEngine({ threads: 1 });
+  t.after(() => engine.close());
+  const plan = (/** @type {string} */ name) => engine.plan(fromUrl(name, { hubUrl }), { memoryBudget: 1e9 });
+  const best = await plan('hf:owner/name');
+  assert.equal(best.file, 'a/tiny-Q4_K_M.bq4');
+  assert.match(String(best.fileReason), /^of 3 files, 3 fit into the 850 MB for weights; 4 bits per weight/);
+  const requested = await plan('hf:owner/name:q8_0@v1');
+  assert.equal(requested.file, 'tiny-Q8_0.bq4');
+  assert.match(String(requested.fileReason), /^requested by the type q8_0; /);
+  assert.equal((await plan('hf:owner/name:Q4_0')).file, 'tiny-Q4_0.bq4');
+  await assert.rejects(plan('hf:owner/name:Q4'), {
+    code: 'NOT_A_MODEL',
+    message: /expected a file of the type Q4 in owner\/name, found none/,
+    hint: /a\/tiny-Q4_K_M\.bq4, tiny-Q8_0\.bq4/,
+  });
+  assert.equal((await plan('hf:owner/name/tiny-Q4_0.bq4')).file, undefined);
+  const model = await engine.load(fromUrl('hf:owner/name:Q8_0', { hubUrl }));
+  await model.close();
 });
 
 test('the best file has 4 to 5 bits per weight, preferably Q4_K_M, and is the largest that fits', () => {

@@ -70,7 +70,7 @@ function conversionProgress(onProgress) {
  * @param {Source} source
  * @param {string | undefined} convertUrl  URL of the module of converters
  * @param {{ signal?: AbortSignal, onProgress?: (progress: Progress) => void }} options
- * @returns {Promise<Source & { facts?: { converted: File } }>}
+ * @returns {Promise<Source>}
  */
 export async function asOneFile(source, convertUrl, { signal, onProgress }) {
   const folder = folderOf(filesOf(source), signal);

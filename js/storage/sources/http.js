@@ -1,6 +1,6 @@
 /**
- * Reads a file on a web server with plain GET requests. The only header is `Range: bytes=a-b`, which needs no
- * permission of the server (CORS preflight). A server that ignores ranges responds with status 200 and the whole file.
+ * Reads a file on a web server with plain GET requests. Without an access token the only header is
+ * `Range: bytes=a-b`, which needs no permission of the server (CORS preflight). A server that ignores ranges responds with status 200 and the whole file.
  * That response is then read from front to back, across calls of `stream`, and unneeded bytes are dropped. Failures are
  * only reported here; retry.js repeats requests.
  */
@@ -103,6 +103,7 @@ export class HttpSource {
   /** Bytes received, for tests. */
   received = 0;
   #timeout;
+  #headers;
   /** Version tag of the file: the ETag or the date of the last change; '' if the server sends none. */
   tag = '';
   /** Whether different version tags are allowed, because hashes show whether bytes belong together. */
@@ -116,10 +117,11 @@ export class HttpSource {
    */
   #wholeResponse = null;
 
-  /** @param {string} url @param {number} [timeout] */
-  constructor(url, timeout = 20_000) {
+  /** @param {string} url @param {number} [timeout] @param {Record<string, string>} [headers]  of each request */
+  constructor(url, timeout = 20_000, headers = {}) {
     this.name = url;
     this.#timeout = timeout;
+    this.#headers = headers;
     // Chromium returns a range of an extension's file with status 200.
     if (/^\w+-/.test(url)) this.ranges = 'broken';
   }
@@ -185,7 +187,11 @@ export class HttpSource {
           this.name,
           isAddressOfBytes(this.name)
             ? {}
-            : { signal: controller.signal, cache: 'no-store', headers: range ? { Range: range } : {} },
+            : {
+                signal: controller.signal,
+                cache: 'no-store',
+                headers: { ...this.#headers, ...(range && { Range: range }) },
+              },
         ),
       );
     } catch (cause) {

@@ -1,6 +1,6 @@
 /**
- * Names of models on a hub with the API of huggingface.co: `hf:owner/name` or `hf:owner/name/file.gguf`, optionally
- * with `@revision`. The hub's API lists the files of a repository, the best file is chosen, and its address is loaded.
+ * Names of models on a hub with the API of huggingface.co: `hf:owner/name`, `hf:owner/name:Q4_K_M` or
+ * `hf:owner/name/file.gguf`, optionally with `@revision`. The hub's API lists the files of a repository, the best file is chosen, and its address is loaded.
  * This module is loaded on demand.
  */
 import { kind } from '../../shared/checks.js';
@@ -24,8 +24,8 @@ const MAX_LIST_BYTES = 16 << 20;
 /** Bits per weight as in names of files ("Q4_K_M", "IQ4_XS", "F16"), in order of preference. */
 const PREFERRED_BITS = [4, 5, 6, 3, 8, 2, 16, 1, 32];
 
-/** Hint for repositories that require a login, which pages can't do. */
-const ACCESS_ADVICE = 'download it there and load it as a file';
+/** Hint for repositories that require an access token. */
+const ACCESS_ADVICE = 'pass an access token, fromUrl(name, { token }), or download the file there';
 
 /** @typedef {Extract<Source, { kind: 'hub' }>} HubSource */
 /** A file of a repository. @typedef {{ path: string, bytes: number }} HubFile */
@@ -74,11 +74,15 @@ function bitsOf(path) {
   return Number(quantized ?? float ?? 0);
 }
 
+/** Whether the name of a file contains a type of weights, such as Q4_K_M. @param {string} path @param {string} type */
+const hasType = (path, type) => new RegExp(`[-._/]${type}(?=[-.])`, 'i').test(`/${path}`);
+
 /**
  * Returns the best file of at most `maxBytes`: Q4_K_M first, then 4 or 5 bits per weight, then the other types in order
- * of preference; of several such files the largest. Returns the smallest file if none is small enough.
+ * of preference; of several such files the largest. Returns the smallest file if none is small enough. `reason`: why
+ * this file was chosen.
  * @param {HubFile[]} files @param {number} maxBytes
- * @returns {HubFile | undefined}
+ * @returns {(HubFile & { reason: string }) | undefined}
  */
 export function bestFile(files, maxBytes) {
   const rank = (/** @type {HubFile} */ { path }) => {
@@ -91,7 +95,13 @@ export function bestFile(files, maxBytes) {
   const fitting = candidates
     .filter(({ bytes }) => bytes <= maxBytes)
     .sort((a, b) => rank(a) - rank(b) || b.bytes - a.bytes);
-  return fitting[0] ?? candidates.sort((a, b) => a.bytes - b.bytes)[0];
+  const [best] = fitting.length ? fitting : candidates.sort((a, b) => a.bytes - b.bytes);
+  const room = `the ${Math.floor(maxBytes / 1e6)} MB for weights`;
+  const bits = best && bitsOf(best.path);
+  const reason = fitting.length
+    ? `of ${candidates.length} files, ${fitting.length} fit into ${room}; ${bits ? `${bits} bits per weight are the best of them` : 'the largest one'}`
+    : `none of ${candidates.length} files fits into ${room}; the smallest one`;
+  return best && { ...best, reason };
 }
 
 /** Returns the memory budget in bytes if none is given: half of the memory, at most the largest heap. */
@@ -101,11 +111,14 @@ async function defaultBudget() {
   return Math.min(bytes / 2, MAX_HEAP);
 }
 
+/** Returns the headers of requests to the hub. @param {string | undefined} token */
+const headersOf = (token) => (token ? { Authorization: `Bearer ${token}` } : undefined);
+
 /**
  * Requests the list of a repository's files. Throws NETWORK, HTTP_STATUS, FORMAT.
  * @param {URL} hub @param {HubSource} source @param {AbortSignal} [signal] @returns {Promise<HubFile[]>}
  */
-async function listFiles(hub, { repo, revision, retries = 1, retryDelay, timeout }, signal) {
+async function listFiles(hub, { repo, revision, retries = 1, retryDelay, timeout, token }, signal) {
   const path = `api/models/${repo}/tree/${revision}`;
   const list = new RemoteSource({
     kind: 'url',
@@ -115,6 +128,7 @@ async function listFiles(hub, { repo, revision, retries = 1, retryDelay, timeout
     timeout,
     single: true,
     hints: statusHints(repo),
+    headers: headersOf(token),
   });
   try {
     const text = new TextDecoder().decode(await readRange(list, 0, MAX_LIST_BYTES, signal));
@@ -150,6 +164,7 @@ const textLike = (pattern) => (/** @type {unknown} */ value) => typeof value ===
 /** Checks of the fields that `fromUrl` parses from a name. */
 const NAME_FIELDS = {
   file: kind('the path of a file in the repository', textLike(/^[^@?#]+$/)),
+  type: kind('a type of weights, such as Q4_K_M', textLike(/^[\w-]+$/)),
   revision: kind('a branch, a tag or a commit', textLike(/^[\w./-]+$/)),
 };
 
@@ -157,12 +172,27 @@ const NAME_FIELDS = {
  * Checks all fields of a hub source except `repo`, since callers can create sources without `fromUrl`. Throws ARGUMENT.
  * @param {any} source @returns {HubSource}
  */
-function checkHubSource({ file, revision = 'main', hubUrl, retries, retryDelay, timeout, ...source }) {
+function checkHubSource({ file, type, revision = 'main', hubUrl, token, retries, retryDelay, timeout, ...source }) {
   return {
     ...source,
-    ...checkBy(NAME_FIELDS, 'hub', { file, revision }),
-    ...checkOptions('fromUrl', { hubUrl, retries, retryDelay, timeout }),
+    ...checkBy(NAME_FIELDS, 'hub', { file, type, revision }),
+    ...checkOptions('fromUrl', { hubUrl, token, retries, retryDelay, timeout }),
   };
+}
+
+/**
+ * Returns the error of a repository without a file that can be loaded, or without one of the requested type.
+ * @param {string} repo @param {HubFile[]} files @param {string} [type]
+ */
+function noFile(repo, files, type) {
+  const loadable = loadableFiles(files);
+  if (type && loadable.length)
+    return new BqError('NOT_A_MODEL', `expected a file of the type ${type} in ${repo}, found none`, {
+      hint: `its files are: ${loadable.map(({ path }) => path).join(', ')}`,
+    });
+  return new BqError('NOT_A_MODEL', `expected a GGUF file in ${repo}, found none of its ${files.length} files`, {
+    hint: `use a repository with GGUF files, or convert this one: npx bq4 convert hf:${repo} model.bq4`,
+  });
 }
 
 /**
@@ -173,22 +203,29 @@ function checkHubSource({ file, revision = 'main', hubUrl, retries, retryDelay, 
  * @returns {Promise<Source>}
  */
 export async function resolveHub(source, { memoryBudget, signal, cache }) {
-  const { kind: _, repo, file, revision, hubUrl, ...sourceOptions } = checkHubSource(source);
+  const { kind: _, repo, file, type, revision, hubUrl, token, ...sourceOptions } = checkHubSource(source);
   const hub = hubAddress(hubUrl);
   const prefix = pathOnHub(hub, `${repo}/resolve/${revision}/`);
   let path = file;
+  let facts;
   if (!path) {
     const files = await listFiles(hub, { ...source, revision }, signal).catch(async (error) => {
       const stored = error.code === 'NETWORK' ? await cachedFiles(cache, prefix) : [];
       if (!stored.length) throw error;
       return stored;
     });
-    path = bestFile(files, WEIGHTS_SHARE * (memoryBudget ?? (await defaultBudget())))?.path;
-    if (!path)
-      throw new BqError('NOT_A_MODEL', `expected a GGUF file in ${repo}, found none of its ${files.length} files`, {
-        hint: `use a repository with GGUF files, or convert this one: npx bq4 convert hf:${repo} model.bq4`,
-      });
+    const ofType = files.filter((entry) => !type || hasType(entry.path, type));
+    const best = bestFile(ofType, WEIGHTS_SHARE * (memoryBudget ?? (await defaultBudget())));
+    if (!best) throw noFile(repo, files, type);
+    path = best.path;
+    facts = { file: path, fileReason: type ? `requested by the type ${type}; ${best.reason}` : best.reason };
   }
-  const hints = statusHints(repo);
-  return { kind: 'url', url: pathOnHub(hub, `${repo}/resolve/${revision}/${path}`), ...sourceOptions, hints };
+  return {
+    kind: 'url',
+    url: pathOnHub(hub, `${repo}/resolve/${revision}/${path}`),
+    ...sourceOptions,
+    hints: statusHints(repo),
+    headers: headersOf(token),
+    facts,
+  };
 }

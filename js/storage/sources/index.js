@@ -35,36 +35,38 @@ function resolveUrl(url) {
   throw noAddress(url);
 }
 
-/** Parses a name on a hub. Throws ARGUMENT. @param {string} name  `hf:owner/name[/file][@revision]` */
+/** Parses a name on a hub. Throws ARGUMENT. @param {string} name  `hf:owner/name[/file | :type][@revision]` */
 function parseHubName(name) {
-  const [, repo, file, revision = 'main'] =
-    /^hf:([\w-][\w.-]*\/[\w-][\w.-]*)(?:\/([^@?#]+))?(?:@([\w./-]+))?$/.exec(name) ?? [];
+  const [, repo, file, type, revision = 'main'] =
+    /^hf:([\w-][\w.-]*\/[\w-][\w.-]*)(?:\/([^@?#]+)|:([\w-]+))?(?:@([\w./-]+))?$/.exec(name) ?? [];
   if (!repo)
     throw new BqError(
       'ARGUMENT',
-      `expected hf:owner/name, hf:owner/name/file.gguf, or either with @revision, found "${name}"`,
+      `expected hf:owner/name, hf:owner/name:Q4_K_M, hf:owner/name/file.gguf, or one with @revision, found "${name}"`,
     );
-  return { repo, revision, ...(file && { file }) };
+  return { repo, revision, ...(file && { file }), ...(type && { type }) };
 }
 
 /**
  * Creates the source of a model on the web: an address, which may be relative to the page, or the name of a model on a
- * hub, `hf:owner/name[/file.gguf][@revision]`. Throws ARGUMENT.
+ * hub, `hf:owner/name[/file.gguf | :Q4_K_M][@revision]`. Throws ARGUMENT.
  * @param {string | URL} url
  * @param {UrlOptions} [urlOptions]
  * @returns {Source}
  */
 export function fromUrl(url, urlOptions) {
   if (address(url) && tagOf(url) !== 'URL') throw wrong('fromUrl', url, 'an address');
-  const { companion, manifest, mirrors = [], hubUrl, ...options } = checkOptions('fromUrl', urlOptions);
+  const { companion, manifest, mirrors = [], hubUrl, token, ...options } = checkOptions('fromUrl', urlOptions);
   if (String(url).startsWith('hf:'))
     return {
       kind: 'hub',
       ...parseHubName(String(url)),
       ...(hubUrl !== undefined && { hubUrl: resolveUrl(hubUrl) }),
+      ...(token && { token }),
       ...options,
       ...checkCommonOptions({ companion, manifest }),
     };
+  if (token) throw wrong('token', 'one', 'an address hf:owner/name');
   return {
     kind: 'url',
     url: resolveUrl(url),

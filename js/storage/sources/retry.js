@@ -46,6 +46,7 @@ export class RemoteSource {
   #delay;
   #timeout;
   #hints;
+  #headers;
   #urlIndex = 0;
   #http;
   /** The file's first bytes, from which the load was planned. @type {Uint8Array} */
@@ -71,13 +72,15 @@ export class RemoteSource {
     timeout,
     single = false,
     hints = {},
+    headers,
   }) {
     this.#hints = hints;
+    this.#headers = headers;
     this.#urls = [url, ...mirrors];
     this.#retries = retries;
     this.#delay = retryDelay;
     this.#timeout = timeout;
-    this.#http = new HttpSource(url, timeout);
+    this.#http = new HttpSource(url, timeout, headers);
     this.single = single;
     if (single) this.#http.ranges = 'broken';
   }
@@ -219,7 +222,7 @@ export class RemoteSource {
   /** @param {AbortSignal} [signal] */
   async #changeMirror(signal) {
     while (this.#urlIndex + 1 < this.#urls.length) {
-      const http = new HttpSource(this.#urls[++this.#urlIndex], this.#timeout);
+      const http = new HttpSource(this.#urls[++this.#urlIndex], this.#timeout, this.#headers);
       const isSameFile = await this.#hasSameHead(http, signal).catch(() => false);
       signal?.throwIfAborted();
       if (isSameFile) {
@@ -249,7 +252,7 @@ export class RemoteSource {
    * @param {AbortSignal} [signal]
    */
   async changed(signal) {
-    const probe = new HttpSource(this.name, this.#timeout);
+    const probe = new HttpSource(this.name, this.#timeout, this.#headers);
     try {
       return !(await this.#hasSameHead(probe, signal));
     } catch {

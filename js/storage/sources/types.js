@@ -2,15 +2,17 @@
 
 /**
  * A source of a model as plain data, which can be posted to a worker. kinds.js has the methods of each kind. `hints`:
- * hints of errors by the status of the server's response.
+ * hints of errors by the status of the server's response. `headers`: of each request. `type`: type of the weights, in
+ * the name of a repository's file. `facts`: additional properties of the plan.
  * @typedef {({ kind: 'url', url: string, mirrors?: string[], retries?: number, retryDelay?: number, timeout?: number,
- *     single?: boolean, hints?: Record<number, string> }
+ *     single?: boolean, hints?: Record<number, string>, headers?: Record<string, string> }
  *   | { kind: 'blob', blob: Blob, place?: string } | { kind: 'bytes', bytes: Uint8Array }
  *   | { kind: 'handle', handle: FileSystemFileHandle }
- *   | { kind: 'hub', repo: string, file?: string, revision: string, hubUrl?: string, retries?: number,
- *     retryDelay?: number, timeout?: number }
+ *   | { kind: 'hub', repo: string, file?: string, type?: string, revision: string, hubUrl?: string,
+ *     token?: string, retries?: number, retryDelay?: number, timeout?: number }
  *   | { kind: 'several', sources: Source[] } | { kind: 'file', path: string } | { kind: 'parts', parts: FilePart[] }) &
- *   { companion?: Source, manifest?: Uint8Array }} Source
+ *   { companion?: Source, manifest?: Uint8Array,
+ *     facts?: { file?: string, fileReason?: string, converted?: File } }} Source
  */
 
 /**
@@ -44,6 +46,7 @@
  * @property {number} [retryDelay]  milliseconds before the first retry, doubled before each further one; default 500
  * @property {number} [timeout]     milliseconds without a byte that count as a failure; default 20,000
  * @property {string | URL} [hubUrl]  the hub of a name `hf:owner/name`; default https://huggingface.co
+ * @property {string} [token]  access token for private and gated repositories, which is sent to the hub only
  */
 
 /** @typedef {SourceOptions & UrlOnly} UrlOptions */
