@@ -7,6 +7,7 @@
 //
 // Writes a table to docs/benchmarks/shapes-*.md if no shape is selected. tools/bench/layer-table.mjs measures Gemma 4 E2B.
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
+import { loadavg } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { tensorTable } from '../../js/format/bq4/names.js';
@@ -20,6 +21,8 @@ import { formatNumber, median } from './stats.mjs';
 
 const FOLDER = 'build/bench/models';
 const CONTEXT = 2048;
+/** Positions of a block of the KV cache. */
+const BLOCK = 256;
 /** Texts per call, and tokens per text, of the embedding model. */
 const [TEXTS, TEXT_TOKENS] = [16, 64];
 const RECURRENT = ['lfm2-350m', 'qwen35-800m', 'granite-h-350m'];
@@ -157,7 +160,7 @@ await command(async () => {
     '|---|---|---|---|---|---|---|---|',
   ];
   const stateLines = [
-    '| shape | state | session | KV cache of it | token after a return by one | token after a return into a block |',
+    '| shape | state | session | KV cache of it | return by one token | return to the end of a block |',
     '|---|---|---|---|---|---|',
   ];
   try {
@@ -177,17 +180,19 @@ await command(async () => {
     const text = `# Shapes of published models
 
 Written by \`tools/bench/shapes.mjs\`: models with random weights (\`bq4h\`, embedding \`bq8\`) in Chromium ${browser.version()},
-${threads} thread(s), context ${CONTEXT.toLocaleString('en')}, a prompt of ${prompt} tokens, ${tokens} decoded tokens; embedding: ${TEXTS} texts of
+${threads} thread${threads === 1 ? '' : 's'}, context ${CONTEXT.toLocaleString('en')}, a prompt of ${prompt} tokens, ${tokens} decoded tokens; embedding: ${TEXTS} texts of
 ${TEXT_TOKENS} tokens. Medians of ${rounds} rounds in alternation; rates in tokens per second, then the median ratio to the LLaMA below
-(\`-plain\`), which has the same number of weights. ${cpu}, ${hasVnni ? 'with' : 'without'} AVX-VNNI.
+(\`-plain\`), which has the same number of weights. ${cpu}, ${hasVnni ? 'with' : 'without'} AVX-VNNI,
+load average of the machine ${loadavg()[2].toFixed(1)}.
 
 ${lines.join('\n')}
 
 ## States
 
 A *state* is what all recurrent layers keep of the tokens before. A session has several snapshots of it
-([decision 22](../decisions/0022-states-of-recurrent-layers.md)). A return by one token takes a snapshot; a return to the last token of a
-block of 256 positions computes 255 of them again.
+([decision 22](../decisions/0022-states-of-recurrent-layers.md)), one after each complete block of 256 positions. After a return, the tokens
+since the last complete block are computed again: ${(prompt + tokens - 2) % BLOCK} after a return by one token, ${BLOCK - 1} after a return to the end of a block. The
+times contain the next token.
 
 ${stateLines.join('\n')}
 `;
