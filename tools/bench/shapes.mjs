@@ -190,7 +190,7 @@ ${lines.join('\n')}
 ## States
 
 A *state* is what all recurrent layers keep of the tokens before. A session has several snapshots of it
-([decision 22](../decisions/0022-states-of-recurrent-layers.md)), one after each complete block of 256 positions. After a return, the tokens
+(decision 22 in the repository), one after each complete block of 256 positions. After a return, the tokens
 since the last complete block are computed again: ${(prompt + tokens - 2) % BLOCK} after a return by one token, ${BLOCK - 1} after a return to the end of a block. The
 times contain the next token.
 
