@@ -91,8 +91,8 @@ async function open(source) {
   say('Ready.');
 }
 
-/** Returns the stored address of a model; '' if there is none or storage is blocked. @param {string} nameKey */
-const nameIn = (nameKey) => allowed(() => localStorage.getItem(nameKey), '') ?? '';
+/** Returns the stored address of a model; '' if no address is stored, or if storage is blocked. @param {string} nameKey */
+const storedName = (nameKey) => allowed(() => localStorage.getItem(nameKey), '') ?? '';
 
 /** Stores the address of a model. @param {string} nameKey @param {string} name  '' removes it */
 const rememberName = (nameKey, name) =>
@@ -265,7 +265,7 @@ $('better-remove').addEventListener('click', () => next(removeReranker));
 
 /** Opens the reranker of an earlier visit, else offers one that was downloaded on the chat page. */
 async function openReranker() {
-  const name = nameIn(RERANKER_NAME);
+  const name = storedName(RERANKER_NAME);
   const file = await kept(OWN_RERANKER);
   if (name) return open(name);
   if (file?.size) return open(new File([file], KEPT_NAME));
@@ -278,7 +278,7 @@ async function openReranker() {
 
 await next(async () => {
   const before = await kept(OWN_FILE);
-  const name = nameIn(MODEL_NAME);
+  const name = storedName(MODEL_NAME);
   if (name) return open(name);
   if (before?.size) return open(new File([before], KEPT_NAME));
   const here = await localEmbedder().catch(() => null);

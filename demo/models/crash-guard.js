@@ -54,7 +54,7 @@ export async function marked(attempt, load) {
   const mark = { ...attempt, id: `${KEY}.${Math.random().toString(36).slice(2)}` };
   const clear = () => read()?.id === mark.id && write(null);
   let isLocked = false;
-  const locked = async () => {
+  const loadWithMark = async () => {
     isLocked = true;
     write(mark);
     addEventListener('pagehide', clear);
@@ -65,7 +65,7 @@ export async function marked(attempt, load) {
       clear();
     }
   };
-  return navigator.locks.request(mark.id, locked).catch((error) => {
+  return navigator.locks.request(mark.id, loadWithMark).catch((error) => {
     if (isLocked) throw error;
     return load(); // a browser that blocks cookies refuses locks
   });

@@ -4,6 +4,7 @@
 import { element } from '../page/element.js';
 import * as format from '../page/format.js';
 import { $ } from '../page/page.js';
+import { allowed } from '../storage/local-storage.js';
 import { recordedRequests } from './recorded-requests.js';
 
 /** @import { RecordedRequest } from './recorded-requests.js' */
@@ -18,13 +19,8 @@ const ofPage = () => recordedRequests(['navigation', 'resource'].flatMap((type) 
 
 /** Returns the requests of workers of this page, in all its tabs. @returns {Promise<RecordedRequest[]>} */
 async function ofWorkers() {
-  /** @type {BroadcastChannel} */
-  let channel;
-  try {
-    channel = new BroadcastChannel('bq4-requests');
-  } catch {
-    return []; // refused by a browser that blocks cookies
-  }
+  const channel = allowed(() => new BroadcastChannel('bq4-requests'), null);
+  if (!channel) return []; // refused by a browser that blocks cookies
   /** @type {RecordedRequest[]} */
   const all = [];
   channel.addEventListener('message', ({ data }) => Array.isArray(data?.requests) && all.push(...data.requests));

@@ -474,9 +474,9 @@ test('a load that one tab aborts continues for the other, and ends when all tabs
 });
 
 test('without Web Locks each tab has its own engine, and reports the reason', async (t) => {
-  const own = Object.getOwnPropertyDescriptor(globalThis, 'navigator');
+  const descriptor = Object.getOwnPropertyDescriptor(globalThis, 'navigator');
   Object.defineProperty(globalThis, 'navigator', { configurable: true, value: {} });
-  t.after(() => Object.defineProperty(globalThis, 'navigator', /** @type {any} */ (own)));
+  t.after(() => Object.defineProperty(globalThis, 'navigator', /** @type {any} */ (descriptor)));
   const engine = await createSharedEngine({ threads: 1, name: t.name });
   t.after(() => engine.close());
   assert.equal(engine.info.shared, false);
@@ -485,11 +485,11 @@ test('without Web Locks each tab has its own engine, and reports the reason', as
 });
 
 test('where the browser refuses Web Locks each tab has its own engine, and reports the reason', async (t) => {
-  const own = Object.getOwnPropertyDescriptor(globalThis, 'navigator');
+  const descriptor = Object.getOwnPropertyDescriptor(globalThis, 'navigator');
   const refuse = () => Promise.reject(new DOMException('denied in this context', 'SecurityError'));
   const value = { locks: { request: refuse, query: refuse } };
   Object.defineProperty(globalThis, 'navigator', { configurable: true, value });
-  t.after(() => Object.defineProperty(globalThis, 'navigator', /** @type {any} */ (own)));
+  t.after(() => Object.defineProperty(globalThis, 'navigator', /** @type {any} */ (descriptor)));
   const engine = await createSharedEngine({ threads: 1, name: t.name });
   t.after(() => engine.close());
   assert.equal(engine.info.shared, false);

@@ -1,6 +1,6 @@
 // Functions of benchmarks with models of random weights: writes a model, and opens the page that loads it.
 import { existsSync, mkdirSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { fileSink } from '../../js/format/output.js';
 import { launch } from '../../tests/browser/launch.mjs';
 import { makeRandom } from '../make_random.mjs';
@@ -10,11 +10,14 @@ import { ROOT } from '../setup/setup.mjs';
 /** Formats a number of bytes in megabytes. */
 export const formatMegabytes = (/** @type {number} */ bytes) => (bytes / 1e6).toFixed(1);
 
-/** Writes the file if it does not exist. @param {string} path  relative to the root @param {Parameters<typeof makeRandom>[0]} config */
-export async function provideRandomModel(path, config) {
+/**
+ * Writes the file if it does not exist.
+ * @param {string} path  relative to the root @param {Parameters<typeof makeRandom>[0]} config @param {boolean} [tokenizer]
+ */
+export async function provideRandomModel(path, config, tokenizer = false) {
   if (existsSync(join(ROOT, path))) return;
-  mkdirSync(join(ROOT, 'build', 'bench'), { recursive: true });
-  await makeRandom(config, await fileSink(join(ROOT, path)), { quant: 'bq4h', embed: 'bq8', tokenizer: false });
+  mkdirSync(dirname(join(ROOT, path)), { recursive: true });
+  await makeRandom(config, await fileSink(join(ROOT, path)), { quant: 'bq4h', embed: 'bq8', tokenizer });
 }
 
 /**

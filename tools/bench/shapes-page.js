@@ -15,9 +15,6 @@ async function open({ url, threads, context }) {
   return { plannedBytes, sessionBytes, kvBytes, loadMs: performance.now() - start };
 }
 
-/** Positions of a block of the KV cache. */
-const BLOCK = 256;
-
 /** Number of calls, which makes each prompt different. */
 let callCount = 0;
 
@@ -36,9 +33,9 @@ async function truncateMs(session, tokens) {
 /**
  * Measures a prompt and the tokens after it in a new session of model `i`; then the next token after a return by one token, and after one
  * to the last token of a block of the KV cache, from where recurrent layers compute the block again.
- * @param {{ i: number, prompt: number, tokens: number }} options
+ * @param {{ i: number, prompt: number, tokens: number, block: number }} options  `block`: positions of a block
  */
-async function generate({ i, prompt, tokens }) {
+async function generate({ i, prompt, tokens, block }) {
   const { model } = models[i];
   const session = await model.createSession();
   const { timings, usage } = await session.generate(newPrompt(prompt), {
@@ -49,7 +46,7 @@ async function generate({ i, prompt, tokens }) {
   // The last token is not computed yet.
   const length = prompt + usage.completionTokens - 1;
   const byOneMs = await truncateMs(session, length - 1);
-  const intoBlockMs = await truncateMs(session, BLOCK * Math.floor(length / BLOCK) - 1);
+  const intoBlockMs = await truncateMs(session, block * Math.floor(length / block) - 1);
   await session.close();
   return {
     byOneMs,

@@ -6,17 +6,16 @@
 //   node_modules/.bin/node tools/bench/shapes.mjs [--shapes lfm2-350m,qwen35-800m] [--rounds 5] [--threads 1] [--prompt 512] [--tokens 64]
 //
 // Writes a table to docs/benchmarks/shapes-*.md if no shape is selected. tools/bench/layer-table.mjs measures Gemma 4 E2B.
-import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { loadavg } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { tensorTable } from '../../js/format/bq4/names.js';
-import { fileSink } from '../../js/format/output.js';
-import { makeRandom, SHAPES } from '../make_random.mjs';
+import { SHAPES } from '../make_random.mjs';
 import { command, ROOT } from '../setup/setup.mjs';
 import { SetupError } from '../setup/shell.mjs';
 import { readMachine } from './machine.mjs';
-import { formatMegabytes as mb, openPagingPage } from './paging-kit.mjs';
+import { formatMegabytes as mb, openPagingPage, provideRandomModel } from './paging-kit.mjs';
 import { formatNumber, median } from './stats.mjs';
 
 const FOLDER = 'build/bench/models';
@@ -58,13 +57,10 @@ function plainShape({ layers, hidden, vocab, context, ...config }) {
   return { ...plain, ffn: 32 + 32 * Math.round(missing / (layers * 3 * hidden * 32)) };
 }
 
-/** Writes a model if it does not exist, and returns its path. @param {string} name @param {Record<string, any>} config */
-async function provide(name, config) {
-  const path = `${FOLDER}/shape-${name}.bq4`;
-  mkdirSync(join(ROOT, FOLDER), { recursive: true });
-  if (!existsSync(join(ROOT, path)))
-    await makeRandom(config, await fileSink(join(ROOT, path)), { quant: 'bq4h', embed: 'bq8' });
-  return path;
+/** Returns the configuration of a shape, or of its LLaMA: `NAME-plain`. @param {string} name */
+function configNamed(name) {
+  const shape = name.replace(/-plain$/, '');
+  return shape === name ? SHAPES[name] : plainShape(SHAPES[shape]);
 }
 
 /**
@@ -82,19 +78,16 @@ async function measure(names, { url, callPage }, { rounds, threads, prompt, toke
   /** @type {Row[]} */
   const rows = [];
   for (const name of names) {
-    const config = name.endsWith('-plain') ? plainShape(SHAPES[name.slice(0, -'-plain'.length)]) : SHAPES[name];
-    const opened = await callPage('open', {
-      url: `${url}${await provide(name, config)}`,
-      threads,
-      context: CONTEXT,
-    });
+    const path = `${FOLDER}/shape-${name}.bq4`;
+    await provideRandomModel(path, configNamed(name), true);
+    const opened = await callPage('open', { url: url + path, threads, context: CONTEXT });
     rows.push({ name, ...opened, heapBytes: 0, rates: {} });
   }
   for (let round = -1; round < rounds; round++)
     for (const [i, row] of rows.entries()) {
       const { heapBytes, ...rates } = EMBEDDERS.includes(row.name)
         ? await callPage('embed', { i, texts: TEXTS, tokens: TEXT_TOKENS })
-        : await callPage('generate', { i, prompt, tokens });
+        : await callPage('generate', { i, prompt, tokens, block: BLOCK });
       row.heapBytes = heapBytes;
       if (round < 0) continue; // warm-up
       for (const [key, value] of Object.entries(rates)) (row.rates[key] ??= []).push(value);
@@ -112,9 +105,7 @@ function cellsOf({ name, plannedBytes, loadMs, heapBytes, rates }, plain) {
   };
   const firstToken = rates.firstTokenMs ? `${(median(rates.firstTokenMs) / 1e3).toFixed(2)} s` : '–';
   const embedded = rates.texts ? formatNumber(median(rates.texts)) : '–';
-  const weights = formatNumber(
-    layerWeights(name.endsWith('-plain') ? plainShape(SHAPES[name.slice(0, -'-plain'.length)]) : SHAPES[name]) / 1e6,
-  );
+  const weights = formatNumber(layerWeights(configNamed(name)) / 1e6);
   return [
     name,
     weights,
@@ -150,6 +141,7 @@ await command(async () => {
     },
   });
   const [rounds, threads, prompt, tokens] = [values.rounds, values.threads, values.prompt, values.tokens].map(Number);
+  if (!(prompt >= BLOCK)) throw new SetupError(`--prompt: expected at least ${BLOCK} tokens, found "${values.prompt}"`);
   const names = values.shapes?.split(',') ?? [...RECURRENT, ...EMBEDDERS];
   const unknown = names.find((name) => ![...RECURRENT, ...EMBEDDERS].includes(name));
   if (unknown)

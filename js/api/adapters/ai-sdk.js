@@ -228,17 +228,17 @@ function markTemporary(error) {
  */
 async function endIdleStreamsDuring(model, call) {
   const streams = streamsByModel.get(model);
-  const marked = () =>
+  const runCall = () =>
     call().catch((error) => {
       throw markTemporary(error);
     });
-  if (!streams?.size) return marked();
+  if (!streams?.size) return runCall();
   const { sessions = Infinity } = /** @type {any} */ (model).info ?? {};
   const timer = setInterval(() => {
     for (const entry of [...streams]) if (streams.size >= sessions && ++entry.idleChecks > 2) entry.end();
   }, timeout('streamLook'));
   try {
-    return await marked();
+    return await runCall();
   } finally {
     clearInterval(timer);
   }
