@@ -55,6 +55,9 @@
  * @property {(bytes: Uint8Array) => Promise<unknown>} writePrefix
  * @property {(chunk: number, bytes: Uint8Array) => Promise<boolean>} [intact]  Checks that the bytes equal those
  *   written, for files without hashes of their own.
+ * @property {(chunk: number, state: Uint8Array) => Promise<void>} [writeHashState]  Stores the state of the file's
+ *   SHA-256 before a chunk.
+ * @property {(chunk: number) => Promise<Uint8Array | null>} [readHashState]  Returns a stored state.
  * @property {(slots: Map<number, { arrivedBytes?: Uint8Array }>) => void} [keepAhead]  Stores chunks that have arrived
  *   but are not verified yet, from now on. Only chunks whose hash matches the file's are stored; the bytes are not
  *   modified

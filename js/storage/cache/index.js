@@ -7,7 +7,7 @@ import { follow } from '../../shared/async.js';
 import { checkBy } from '../../shared/options.js';
 import { within } from '../../shared/timeouts.js';
 import { Entry } from './entry.js';
-import { chunksOf, lengthOf, MEASUREMENTS, PREFIX } from './layout.js';
+import { chunksOf, isState, lengthOf, MEASUREMENTS, PREFIX } from './layout.js';
 import { lock } from './locks.js';
 import { hex } from '../../shared/hex.js';
 import { hide } from '../../shared/hide.js';
@@ -396,6 +396,7 @@ export class Store {
     const hashes = await space.scan();
     await space.close();
     let cachedBytes = 0;
+    for (const index of hashes.keys()) if (isState(index)) hashes.delete(index);
     for (const index of hashes.keys()) cachedBytes += lengthOf(about, index);
     const { url, name, fileId, fileBytes } = about;
     const complete = hashes.has(PREFIX) && hashes.size === chunksOf(about) + 1;
