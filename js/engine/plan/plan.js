@@ -198,7 +198,7 @@ export async function planModel(
   apply = false,
   ignoresCache = false,
 ) {
-  const { signal, integrity: expected = source.kind === 'url' ? source.integrity : undefined } = loadOptions;
+  const { signal, integrity: expected = source.integrity } = loadOptions;
   const options = { ...loadOptions, integrity: expected };
   await hashBytes(expected); // throws before the first request
   const url = keyOf(source);

@@ -104,6 +104,11 @@ export class RepackedSource {
   #check;
   /** Stores states of the hash; null without a cache. Set by the load. @type {HashStates | null} */
   hashStates = null;
+  /**
+   * A copy of the file that is written while it is downloaded. Set by the load.
+   * @type {import('../../storage/sources/cross-origin.js').StoredCopy | null}
+   */
+  storedCopy = null;
   /** The beginning of the file, which was fetched for its header and is not requested again. */
   #head;
   /** Length of the repacked file. */
@@ -250,7 +255,7 @@ export class RepackedSource {
       pending = last ? piece.slice() : null;
       if (!pending) yield piece;
     }
-    if (last) this.#verify();
+    if (last) await this.#verify();
     if (pending) yield pending;
   }
 
@@ -287,7 +292,9 @@ export class RepackedSource {
     if (!check) return yield* all;
     this.#head = new Uint8Array();
     for await (const piece of all) {
-      this.#hash(check, piece.subarray(Math.max(check.at - at, 0)));
+      const unhashed = piece.subarray(Math.max(check.at - at, 0));
+      await this.storedCopy?.write(check.at, unhashed);
+      this.#hash(check, unhashed);
       const skip = Math.max(from - at, 0);
       at += piece.length;
       if (skip < piece.length) yield piece.subarray(skip);
@@ -295,7 +302,7 @@ export class RepackedSource {
   }
 
   /** Throws TRUNCATED, INTEGRITY. */
-  #verify() {
+  async #verify() {
     const check = /** @type {IntegrityCheck} */ (this.#check);
     if (check.at < check.bytes)
       throw new BqError('TRUNCATED', `${this.name} ends after ${check.at} of ${check.bytes} bytes`, {
@@ -311,6 +318,7 @@ export class RepackedSource {
           hint: 'this is not the requested file: check the address and the integrity',
         },
       );
+    await this.storedCopy?.close();
   }
 
   /**
@@ -384,6 +392,7 @@ export class RepackedSource {
   async close() {
     this.#head = new Uint8Array();
     this.#wasm.release();
+    await this.storedCopy?.abort();
     await this.#file.close();
   }
 }

@@ -1,5 +1,5 @@
 /** The cache of model files. Downloads are stored chunk by chunk and continue at the next visit. */
-import { callback, kind, milliseconds, number, oneOf, text } from '../../shared/checks.js';
+import { callback, flag, kind, milliseconds, number, oneOf, text } from '../../shared/checks.js';
 import { BqError, onDemand } from '../../shared/errors.js';
 import { nameOf } from '../sources/file-name.js';
 import { isNode } from '../../shared/node.js';
@@ -106,13 +106,20 @@ export class Store {
    * @param {Backend} backend @param {string} reason @param {StoreOptions & { name: string }} options
    * @param {number} maxBytes
    */
-  constructor(backend, reason, { name, path, hash, sha256 = platformSha256, stallTimeout = 20_000 }, maxBytes) {
+  constructor(
+    backend,
+    reason,
+    { name, path, hash, sha256 = platformSha256, stallTimeout = 20_000, crossOrigin },
+    maxBytes,
+  ) {
     /** The backend in use. @type {BackendName} */
     this.backend = backend.name;
     /** The reason why no better backend is used; '' if it is the best one. */
     this.reason = reason;
     /** Whether complete files can be used for paging: an entry has `parts`. */
     this.pages = backend.name === 'opfs' || backend.name === 'file';
+    /** Whether files of other sites are used (the option `crossOrigin`, where the browser has the storage). */
+    this.crossOrigin = !!crossOrigin && 'crossOriginStorage' in (globalThis.navigator ?? {});
     this.#backend = backend;
     this.#sha256 = sha256;
     this.#maxBytes = maxBytes;
@@ -473,6 +480,7 @@ const OPTION_CHECKS = {
   name: kind('letters, digits, spaces, ".", "_" and "-"', (v) => !text(v) && STORE_NAME.test(v)),
   path: text,
   stallTimeout: milliseconds,
+  crossOrigin: flag,
   hash: callback,
   sha256: callback,
 };

@@ -105,6 +105,10 @@ export async function openEntry(
     prefixBytes,
     hashes: hash && kind === XXH64 ? new BigUint64Array(hash.slice(8).buffer) : null,
   });
+  if (expectedHash && file && cache.crossOrigin && !entry.has(0)) {
+    const { StoredCopy } = await onDemand(import('../sources/cross-origin.js'));
+    file.storedCopy = await StoredCopy.create(expectedHash);
+  }
   // An incomplete download continues where the state of the file's hash is stored, else it starts again (CHANGED).
   if (expectedHash && file && entry.writeHashState) file.hashStates = /** @type {HashStates} */ (entry);
   // A prefix that is stored but was not found is damaged.
