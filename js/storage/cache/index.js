@@ -101,6 +101,8 @@ export class Store {
   #channel;
   /** Settles when the last write of measurements has ended. */
   #written = Promise.resolve();
+  /** Questions about the storage that the browser did not answer. @type {Set<string>} */
+  #unanswered = new Set();
 
   /**
    * @param {Backend} backend @param {string} reason @param {StoreOptions & { name: string }} options
@@ -203,7 +205,7 @@ export class Store {
   async usage() {
     const files = await this.#loadFiles();
     const { usage = 0, quota = 0 } = await this.#estimate();
-    const persisted = (await globalThis.navigator?.storage?.persisted?.().catch(() => false)) ?? false;
+    const persisted = (await this.#ask('persisted')) ?? false;
     return { files: files.length, cachedBytes: sum(files), usage, quota, maxBytes: this.#maxBytes, persisted };
   }
 
@@ -440,7 +442,17 @@ export class Store {
   /** Returns the browser's estimate of the storage; empty if there is none. @returns {Promise<StorageEstimate>} */
   async #estimate() {
     if (isNode || this.backend === 'memory') return {};
-    return (await globalThis.navigator?.storage?.estimate?.().catch(() => ({}))) ?? {};
+    return (await this.#ask('estimate')) ?? {};
+  }
+
+  /**
+   * Asks the browser about the storage. A question that it does not answer in time is not asked again.
+   * @param {'estimate' | 'persisted'} question @returns {Promise<any>}  undefined without an answer
+   */
+  async #ask(question) {
+    if (this.#unanswered.has(question)) return undefined;
+    const answer = (async () => globalThis.navigator?.storage?.[question]?.())().catch(() => undefined);
+    return within('storeOpen', answer).catch(() => void this.#unanswered.add(question));
   }
 
   /**
