@@ -47,6 +47,8 @@ export class Chunks {
   #isClosed = false;
   /** Whether to download, although another tab has the write lock: it has stalled, or has just ended. */
   #ignoresWriter = false;
+  /** Whether all further chunks are read from the source (`inOrder`). */
+  #ignoresEntry = false;
   /** Functions that wake readers which wait for a free buffer. @type {Set<() => void>} */
   #waiters = new Set();
   /** Number of chunks that are filled or being filled. */
@@ -209,7 +211,11 @@ export class Chunks {
         continue;
       }
       const parallel = this.#file.parallel ?? 0;
-      const cached = this.#entry && (this.#entry.has(first) || (this.#entry.role === 'reader' && !this.#ignoresWriter));
+      const cached =
+        this.#entry &&
+        !this.#ignoresEntry &&
+        (this.#entry.has(first) || (this.#entry.role === 'reader' && !this.#ignoresWriter));
+      this.#ignoresEntry ||= !cached && !!this.#file.inOrder;
       const isSingleStream = !cached && parallel === 0;
       const n = cached ? 1 : this.#countUncached(first, isSingleStream ? Infinity : this.#rangeChunks);
       if (this.#runningJobs >= (cached ? 3 : Math.max(parallel, 1)) || (cached && this.#isFull(first))) return;
@@ -236,7 +242,7 @@ export class Chunks {
     while (
       n < limit &&
       first + n < this.count &&
-      !this.#entry?.has(first + n) &&
+      (this.#ignoresEntry || !this.#entry?.has(first + n)) &&
       !this.slots.get(first + n)?.arrivedBytes
     )
       n++;
