@@ -47,8 +47,6 @@ export class Chunks {
   #isClosed = false;
   /** Whether to download, although another tab has the write lock: it has stalled, or has just ended. */
   #ignoresWriter = false;
-  /** Whether all further chunks are read from the source (`inOrder`). */
-  #ignoresEntry = false;
   /** Functions that wake readers which wait for a free buffer. @type {Set<() => void>} */
   #waiters = new Set();
   /** Number of chunks that are filled or being filled. */
@@ -211,11 +209,7 @@ export class Chunks {
         continue;
       }
       const parallel = this.#file.parallel ?? 0;
-      const cached =
-        this.#entry &&
-        !this.#ignoresEntry &&
-        (this.#entry.has(first) || (this.#entry.role === 'reader' && !this.#ignoresWriter));
-      this.#ignoresEntry ||= !cached && !!this.#file.inOrder;
+      const cached = this.#entry && (this.#entry.has(first) || (this.#entry.role === 'reader' && !this.#ignoresWriter));
       const isSingleStream = !cached && parallel === 0;
       const n = cached ? 1 : this.#countUncached(first, isSingleStream ? Infinity : this.#rangeChunks);
       if (this.#runningJobs >= (cached ? 3 : Math.max(parallel, 1)) || (cached && this.#isFull(first))) return;
@@ -242,7 +236,7 @@ export class Chunks {
     while (
       n < limit &&
       first + n < this.count &&
-      (this.#ignoresEntry || !this.#entry?.has(first + n)) &&
+      !this.#entry?.has(first + n) &&
       !this.slots.get(first + n)?.arrivedBytes
     )
       n++;
@@ -314,6 +308,7 @@ export class Chunks {
 
   /** Reads a range of chunks from the source. @param {number} first @param {number} n @param {AbortSignal} signal */
   async #readFromSource(first, n, signal) {
+    if (this.#file.inOrder) this.#entry = null; // all later chunks come from the source, too
     const startTime = performance.now();
     let c = first;
     const end = first + n;
