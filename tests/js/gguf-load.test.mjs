@@ -9,6 +9,7 @@ import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { createEngine, fromBlob, fromBytes, fromFile, fromUrl } from '../../js/node.js';
 import { readHeader } from '../../js/format/gguf/header.js';
+import { openStore } from '../../js/storage/cache/index.js';
 import { openBytes } from '../../js/storage/sources/bytes.js';
 import { faultServer } from '../server/faults.mjs';
 import { until } from '../waiting.mjs';
@@ -394,9 +395,7 @@ test('integrity: another engine that waits for the download of the same file con
   const source = fromUrl(server.at('/long.gguf'), { retries: 0 });
   const loadOptions = { ...options, integrity: longIntegrity };
   let release = () => {};
-  server.faults = [
-    { hold: 3_000_000, until: new Promise((resolve) => (release = () => resolve(undefined))), times: 1 },
-  ];
+  server.faults = [{ nth: 1, hold: 3_000_000, until: new Promise((resolve) => (release = () => resolve(undefined))) }];
   const controller = new AbortController();
   const first = engine.load(source, { ...loadOptions, signal: controller.signal });
   const second = await createEngine({ threads: 1, cache });
@@ -417,6 +416,149 @@ test('integrity: another engine that waits for the download of the same file con
     .slice(before)
     .map(({ range }) => Number(/bytes=(\d+)-/.exec(range ?? '')?.[1] ?? 0));
   assert.ok(starts.length && starts.every((from) => from > 1_500_000), starts.join());
+});
+
+test('integrity: bytes after the last tensor are hashed, whether the server reports the length or not', async (t) => {
+  const expected = await idsOf(await plain.load(fromBytes(longFile), options));
+  const padded = Buffer.concat([longFile, Buffer.alloc(1000, 7)]);
+  const integrity = `sha256-${createHash('sha256').update(padded).digest('base64')}`;
+  for (const total of [undefined, '*']) {
+    const { server, engine } = await opened(t);
+    server.files['/padded.gguf'] = padded;
+    const source = fromUrl(server.at('/padded.gguf'), { retries: 0 });
+    server.faults = [{ total, drop: 3_000_000 }];
+    await assert.rejects(engine.load(source, { ...options, integrity }), { code: 'NETWORK' });
+    server.faults = [{ total }];
+    assert.equal(await idsOf(await engine.load(source, { ...options, integrity })), expected);
+  }
+});
+
+test('integrity: the hash is that of the header from which the load was planned', async (t) => {
+  const expected = await idsOf(await plain.load(fromBytes(longFile), options));
+  const wrong = Buffer.from(longFile);
+  wrong[wrong.indexOf('w100x')] ^= 1;
+  const { server, engine } = await opened(t);
+  server.files['/long.gguf'] = longFile;
+  const loadOptions = { ...options, integrity: longIntegrity };
+  const source = fromUrl(server.at('/long.gguf'), { retries: 1, retryDelay: 1 });
+  // The header of another file, in an earlier visit, and in an earlier response of this visit.
+  server.faults = [{ file: wrong }, { drop: 500_000 }];
+  await assert.rejects(engine.load(source, loadOptions), { code: 'NETWORK' });
+  server.faults = [];
+  await assert.rejects(engine.load(source, loadOptions), { code: 'INTEGRITY' });
+  server.faults = [
+    { nth: 0, file: wrong },
+    { nth: 1, drop: 500_000 },
+    { nth: 2, status: 200 },
+  ];
+  await assert.rejects(engine.load(source, loadOptions), { code: 'INTEGRITY' });
+  assert.equal(await idsOf(await engine.load(source, loadOptions)), expected);
+});
+
+test('integrity: bytes of a unit that continues in the next chunk are hashed when they are requested again', async (t) => {
+  // 8 rows of `ffn_down` are longer than a chunk, so two chunks begin in one unit.
+  const wide = randomGguf({ ...config, layers: 1, hidden: 32, heads: 1, kv_heads: 1, ffn: 163_840 });
+  const integrity = `sha256-${createHash('sha256').update(wide).digest('base64')}`;
+  const expected = await idsOf(await plain.load(fromBytes(wide), options));
+  for (const isAttack of [false, true]) {
+    const store = await openStore({ path: join(folder, `wide-${isAttack}`) });
+    const server = await faultServer({ '/wide.gguf': wide });
+    /** Ends the current visit. */
+    let controller = new AbortController();
+    const open = store.open.bind(store);
+    store.open = async (about) => {
+      const entry = await open(about);
+      const write = entry.write.bind(entry);
+      entry.write = (chunk, ...more) => write(chunk, ...more).finally(() => chunk < entry.chunks && controller.abort());
+      return entry;
+    };
+    const engine = await createEngine({ threads: 1, cache: store });
+    t.after(async () => {
+      await engine.close();
+      await store.close();
+      await server.close();
+    });
+    let previous = -1;
+    let repeats = 0;
+    server.faults = [
+      ({ range }) => {
+        const from = Number(/bytes=(\d+)-/.exec(range ?? '')?.[1]);
+        const isRepeated = from === previous;
+        previous = from;
+        if (isRepeated) repeats++;
+        return isAttack && isRepeated ? { flip: from + 402 } : {};
+      },
+    ];
+    const source = fromUrl(server.at('/wide.gguf'), { retries: 0 });
+    // Each of these visits stores one chunk.
+    for (let visits = 0; visits < 5; visits++) {
+      controller = new AbortController();
+      const { signal } = controller;
+      await assert.rejects(engine.load(source, { ...options, integrity, signal }), { name: 'AbortError' });
+    }
+    assert.equal(repeats, 1, 'two chunks begin in one unit');
+    controller = new AbortController();
+    store.open = open;
+    const loading = engine.load(source, { ...options, integrity });
+    if (isAttack) await assert.rejects(loading, { code: 'INTEGRITY' });
+    else assert.equal(await idsOf(await loading), expected);
+  }
+});
+
+test('integrity: a download continues only after all stored chunks', async (t) => {
+  const expected = await idsOf(await plain.load(fromBytes(longFile), options));
+  const { server, engine, cache } = await opened(t);
+  server.files['/long.gguf'] = longFile;
+  const source = fromUrl(server.at('/long.gguf'), { retries: 0 });
+  const loadOptions = { ...options, integrity: longIntegrity };
+  await (await engine.load(source, loadOptions)).close();
+  // A damaged record of the last chunk but one, whose state is stored.
+  const [name] = readdirSync(cache, { recursive: true }).filter((entry) => /journal$/.test(String(entry)));
+  const journal = readFileSync(join(cache, String(name)));
+  const records = Array.from({ length: journal.length / 24 }, (_, i) => journal.readUInt32LE(24 * i + 4));
+  const last = Math.max(...records.filter((index) => index < 0xfffffff0));
+  journal[24 * records.indexOf(last - 1) + 20] ^= 1;
+  writeFileSync(join(cache, String(name)), journal);
+  const wrong = Buffer.from(longFile);
+  for (let at = wrong.length - 2_500_000; at < wrong.length - 100; at += 1000) wrong[at] ^= 1;
+  server.faults = [{ file: wrong }];
+  await assert.rejects(engine.load(source, loadOptions), { code: 'INTEGRITY' });
+  server.faults = [];
+  assert.equal(await idsOf(await engine.load(source, loadOptions)), expected);
+});
+
+test('integrity: chunks of two responses are not stored in one file', async (t) => {
+  const expected = await idsOf(await plain.load(fromBytes(longFile), options));
+  const { server, engine, cache } = await opened(t);
+  server.files['/long.gguf'] = longFile;
+  const source = fromUrl(server.at('/long.gguf'), { retries: 0 });
+  const loadOptions = { ...options, integrity: longIntegrity };
+  const wrong = Buffer.from(longFile);
+  for (let at = 3_100_000; at < 3_500_000; at += 1000) wrong[at] ^= 1;
+  let releaseFirst = () => {};
+  let releaseSecond = () => {};
+  const first = new Promise((resolve) => (releaseFirst = () => resolve(undefined)));
+  const second = new Promise((resolve) => (releaseSecond = () => resolve(undefined)));
+  server.faults = [
+    { nth: 1, file: wrong, hold: 3_000_000, until: first },
+    { nth: 2, hold: 5_000_000, until: second },
+  ];
+  const stalled = engine.load(source, loadOptions);
+  await until('two chunks in the cache', async () =>
+    ((await engine.store?.list()) ?? []).some(({ cachedBytes }) => cachedBytes > 1_900_000),
+  );
+  const other = await createEngine({ threads: 1, cache: { path: cache, stallTimeout: 100 } });
+  t.after(() => other.close());
+  const loading = other.load(source, loadOptions);
+  await until('the request of the other engine', () => server.asked().length === 3);
+  releaseFirst();
+  await assert.rejects(stalled, { code: 'INTEGRITY' });
+  releaseSecond();
+  assert.equal(await idsOf(await loading), expected);
+  await until('the end of the other load', async () => (await other.store?.list().catch(() => null)) !== null);
+  assert.ok((await other.store?.list())?.every(({ complete }) => !complete));
+  await assert.rejects(engine.load(source, loadOptions), { code: 'INTEGRITY' });
+  assert.equal(await idsOf(await engine.load(source, loadOptions)), expected);
 });
 
 test('a model in several files: by the address or path of the first one, or as a list; cached completely or not at all', async (t) => {

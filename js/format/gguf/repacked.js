@@ -7,7 +7,7 @@ import { TILED } from '../bq4/weight-types.js';
 import { BqError } from '../../shared/errors.js';
 import { changedError } from '../../storage/load/refetch.js';
 import { CHUNK_BYTES } from '../../shared/sections.js';
-import { bytesBefore, integrityOf, Sha256, STATE_BYTES } from '../../wasm/sha256.js';
+import { bytesBefore, integrityOf, Sha256 } from '../../wasm/sha256.js';
 import { Wasm } from '../../wasm/wasm.js';
 import { locate } from '../../storage/sources/split.js';
 import { endOfTensors } from './layout.js';
@@ -74,21 +74,24 @@ const largestPiece = (tensors) => Math.max(PIECE_BYTES, ...tensors.map(({ stored
 /**
  * State of the check of the whole file's hash. With this check the file is read strictly from its first byte to its
  * last, and a chunk of the repacked file is computed from hashed bytes only. Reading begins at a chunk whose state is
- * known: at the first one, or at one that was reached in this visit or in an earlier one.
+ * known: at the first one, whose state is that after the header from which the load was planned, or at one that was
+ * reached in this visit or in an earlier one.
  * @typedef {object} IntegrityCheck
  * @property {Uint8Array} expected  SHA-256
- * @property {number} bytes         length of the file
+ * @property {number} bytes         length of the file, as far as known
  * @property {number} start         offset of the first chunk in the repacked file
  * @property {Sha256} hash
  * @property {number} at            number of bytes hashed so far
  * @property {number} next          the next chunk whose state will be known, after `nextAt` bytes
- * @property {number} nextAt
+ * @property {number} nextAt        larger than `at`; Infinity after the last chunk
  * @property {Map<number, Uint8Array>} states  state of the hash before each chunk, by its index
  */
 
 /**
- * Storage of states of the hash between visits, by index of the chunk.
+ * The file's entry in the cache, which stores states of the hash between visits, by index of the chunk.
  * @typedef {object} HashStates
+ * @property {'writer' | 'reader'} role
+ * @property {(chunk: number) => boolean} has
  * @property {(chunk: number) => Promise<Uint8Array | null>} readHashState
  * @property {(chunk: number, state: Uint8Array) => Promise<void>} writeHashState
  */
@@ -104,6 +107,8 @@ export class RepackedSource {
   #check;
   /** Stores states of the hash; null without a cache. Set by the load. @type {HashStates | null} */
   hashStates = null;
+  /** Whether the chunks that are read may be stored, which then have the stored states. */
+  #isStorable = true;
   /**
    * A copy of the file that is written while it is downloaded. Set by the load.
    * @type {import('../../storage/sources/cross-origin.js').StoredCopy | null}
@@ -154,21 +159,15 @@ export class RepackedSource {
     // The memory holds a piece in three forms: stored, converted and tiled. A converted or tiled piece is at most four
     // times as large as a stored one.
     const wasm = await Wasm.create(compiled, 9 * largestPiece(tensors) + ALLOCATOR_BYTES);
-    return new RepackedSource(
-      file,
-      wasm,
-      tensors,
-      converters,
-      head,
-      integrity && {
-        ...integrity,
-        hash: new Sha256(await Wasm.create(compiled, HASH_BYTES + ALLOCATOR_BYTES)),
-        at: 0,
-        next: 0,
-        nextAt: 0,
-        states: new Map([[0, new Uint8Array(STATE_BYTES)]]),
-      },
-    );
+    if (!integrity) return new RepackedSource(file, wasm, tensors, converters, head, null);
+    const hash = new Sha256(await Wasm.create(compiled, HASH_BYTES + ALLOCATOR_BYTES));
+    /** @type {IntegrityCheck} */
+    const check = { ...integrity, hash, at: 0, next: 0, nextAt: tensors[0].from, states: new Map() };
+    const source = new RepackedSource(file, wasm, tensors, converters, head, check);
+    // The header is hashed as it was read, since the bytes that the server sends later may differ.
+    source.#hash(check, head.subarray(0, tensors[0].from));
+    if (head.length) check.states.set(0, hash.state);
+    return source;
   }
 
   get name() {
@@ -176,6 +175,10 @@ export class RepackedSource {
   }
   get type() {
     return this.#file.type;
+  }
+  /** Whether chunks after one that was read must be read from the source, too. */
+  get inOrder() {
+    return this.#check !== null;
   }
   get parallel() {
     return this.#check ? 0 : this.#file.parallel;
@@ -189,58 +192,68 @@ export class RepackedSource {
 
   /**
    * Returns the number of stored bytes after which the hash's state belongs to a chunk: all bytes that earlier chunks
-   * are computed from have been hashed, except those of a unit that continues in this chunk.
+   * are computed from have been hashed, except those of a unit that continues in this chunk. For the first chunk, the
+   * largest such number.
    * @param {IntegrityCheck} check @param {number} chunk
    */
   #bytesBefore(check, chunk) {
     const offset = check.start + chunk * CHUNK_BYTES;
+    if (offset >= this.size) return Infinity;
     const last = this.#tensors.findLast((tensor) => tensor.offset < offset);
-    if (!last) return 0;
+    if (!last) return this.#tensors[0].from;
     const units = Math.floor((offset - last.offset) / last.unit);
     return last.from + (offset < last.offset + last.bytes ? units * last.storedUnit : last.storedBytes);
   }
 
   /**
-   * Sets the hash to its state before a chunk. Throws CHANGED if the state is unknown.
+   * Sets the hash to its state before a chunk. Throws CHANGED if the state is unknown, or if later chunks are stored:
+   * their bytes were hashed in an earlier visit, and those of this visit may differ.
    * @param {IntegrityCheck} check @param {number} offset  beginning of the chunk in the repacked file
    */
   async #seek(check, offset) {
     const chunk = (offset - check.start) / CHUNK_BYTES;
-    const state = check.states.get(chunk) ?? (await this.hashStates?.readHashState(chunk));
-    if (!state) throw changedError(this.#file);
+    const states = this.hashStates;
+    const state = check.states.get(chunk) ?? (await states?.readHashState(chunk));
+    let isGap = false;
+    for (let c = chunk + 1; offset + (c - chunk) * CHUNK_BYTES < this.size; c++) isGap ||= !!states?.has(c);
+    if (!state || isGap || bytesBefore(state) > this.#bytesBefore(check, chunk)) throw changedError(this.#file);
+    // Another tab is storing chunks of another response, which may differ.
+    this.#isStorable &&= states?.role !== 'reader';
+    if (!chunk) await this.storedCopy?.write(0, this.#head.subarray(0, bytesBefore(state)));
     check.hash.state = state;
     check.at = bytesBefore(state);
-    this.#setNext(check, chunk + 1);
+    this.#keepStates(check, chunk + 1);
   }
 
-  /** @param {IntegrityCheck} check @param {number} chunk */
-  #setNext(check, chunk) {
-    [check.next, check.nextAt] = [chunk, this.#bytesBefore(check, chunk)];
+  /**
+   * Keeps the state of the hash for the chunks that it belongs to: none, one, or several within a long unit.
+   * @param {IntegrityCheck} check @param {number} next  the first chunk whose state is not known yet
+   */
+  #keepStates(check, next) {
+    for (; this.#bytesBefore(check, next) <= check.at; next++) check.states.set(next, check.hash.state);
+    [check.next, check.nextAt] = [next, this.#bytesBefore(check, next)];
   }
 
   /** Adds the bytes after those that were added. @param {IntegrityCheck} check @param {Uint8Array} bytes */
   #hash(check, bytes) {
     for (let i = 0; i < bytes.length;) {
-      const part = bytes.subarray(i, Math.min(i + HASH_BYTES, i + Math.max(check.nextAt - check.at, 0) || Infinity));
+      const part = bytes.subarray(i, i + Math.min(HASH_BYTES, check.nextAt - check.at));
       check.hash.add(part);
       i += part.length;
       check.at += part.length;
-      for (
-        ;
-        check.nextAt <= check.at && check.start + check.next * CHUNK_BYTES < this.size;
-        this.#setNext(check, check.next + 1)
-      )
-        check.states.set(check.next, check.hash.state);
+      if (check.at === check.nextAt) this.#keepStates(check, check.next);
     }
   }
 
   /**
-   * Stores the state of the hash before a chunk, so that a later visit can continue there.
+   * Stores the state of the hash before a chunk, so that a later visit can continue there. Returns whether the chunk
+   * before it may be stored.
    * @param {number} chunk
    */
   async saveHashState(chunk) {
     const state = this.#check?.states.get(chunk);
-    if (state) await this.hashStates?.writeHashState(chunk, state);
+    if (state && this.#isStorable) await this.hashStates?.writeHashState(chunk, state);
+    return this.#isStorable;
   }
 
   /** @type {ByteSource['stream']} */
@@ -312,7 +325,7 @@ export class RepackedSource {
     if (found.some((byte, i) => byte !== check.expected[i]))
       throw new BqError(
         'INTEGRITY',
-        `${this.name} (${check.bytes} bytes) has the hash ${integrityOf(found)}; expected ${integrityOf(check.expected)}`,
+        `${this.name} (${check.at} bytes) has the hash ${integrityOf(found)}; expected ${integrityOf(check.expected)}`,
         {
           offset: 0,
           hint: 'this is not the requested file: check the address and the integrity',
@@ -329,7 +342,7 @@ export class RepackedSource {
   async *#repackedUnits(group, last, signal) {
     if (!group.length) return;
     const start = group[0].from;
-    const stored = this.#stored(start, this.#check && last ? this.#check.bytes : group[group.length - 1].to, signal);
+    const stored = this.#stored(start, this.#check && last ? Infinity : group[group.length - 1].to, signal);
     let at = start;
     /** @type {Uint8Array} */
     let unused = new Uint8Array();

@@ -114,6 +114,7 @@ export async function openEntry(
   // A prefix that is stored but was not found is damaged.
   const storedPrefix = cached || !entry.has(PREFIX) ? null : await entry.read(PREFIX);
   if (storedPrefix?.some((byte, i) => byte !== prefix[i])) await entry.drop(PREFIX);
+  if (!cached && !entry.has(0)) await file?.saveHashState?.(0);
   const written = cached
     ? Promise.resolve()
     : entry.writePrefix(prefix).then(

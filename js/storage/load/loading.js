@@ -346,10 +346,8 @@ export class Loading {
     }
     this.#announce();
     // The next chunk is verified after this one is stored, so a page that is killed loses at most one chunk.
-    if (!cached && this.#entry && !this.#entry.problem) {
-      await this.#file.saveHashState?.(c + 1);
-      await this.#entry.write(c, bytes).catch(() => {});
-    }
+    if (!cached && !this.#entry?.problem && (await this.#file.saveHashState?.(c + 1)) !== false)
+      await this.#entry?.write(c, bytes).catch(() => {});
     chunks.release(bytes);
   }
 
