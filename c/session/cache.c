@@ -40,10 +40,10 @@ static uint64_t layer_blocks(const bq_config *c, const bq_session_options *o, ui
   return window ? bq_min64(all, blocks_touched(window + o->prefill_window)) : all;
 }
 
-static uint64_t shelf_blocks(const bq_config *c, const bq_session_options *o, uint32_t shelf) {
+static uint64_t class_blocks(const bq_config *c, const bq_session_options *o, uint32_t size_class) {
   uint64_t sum = 0;
   for (uint32_t layer = 0; layer < c->layers; layer++) {
-    if (bq_kv_shelf_of(c, layer) != shelf) continue;
+    if (bq_kv_class_of(c, layer) != size_class) continue;
     const uint64_t own = layer_blocks(c, o, layer), forked = blocks_touched(o->fork_positions);
     /* Eviction moves positions, so a fork needs copies of all blocks. */
     const bool moves = o->evict && !bq_config_window(c, layer);
@@ -53,42 +53,43 @@ static uint64_t shelf_blocks(const bq_config *c, const bq_session_options *o, ui
 }
 
 /* Bytes of one head in a block, at most 2^31. */
-static uint64_t head_bytes(const bq_config *c, const bq_session_options *o, uint32_t shelf) {
-  return bq_kv_bytes(o->kv_type, BQ_KV_BLOCK, bq_config_head_dim(c, shelf));
+static uint64_t head_bytes(const bq_config *c, const bq_session_options *o, uint32_t size_class) {
+  return bq_kv_bytes(o->kv_type, BQ_KV_BLOCK, bq_config_head_dim(c, size_class));
 }
 
 uint64_t bq_cache_bytes(const bq_config *c, const bq_session_options *o) {
   uint64_t sum = 0;
   for (uint32_t layer = 0; layer < c->layers; layer++) {
     const uint64_t positions = layer_blocks(c, o, layer) * BQ_KV_BLOCK;
-    const uint32_t shelf = bq_kv_shelf_of(c, layer);
-    sum += bq_config_kv_heads(c, shelf) *
-           bq_kv_bytes(o->kv_type, bq_min64(positions, o->context), bq_config_head_dim(c, shelf));
+    const uint32_t size_class = bq_kv_class_of(c, layer);
+    sum += bq_config_kv_heads(c, size_class) *
+           bq_kv_bytes(o->kv_type, bq_min64(positions, o->context),
+                       bq_config_head_dim(c, size_class));
   }
   return sum;
 }
 
-static bq_kv_shelf shelf_lay_out(bq_arena *arena, const bq_config *c, const bq_session_options *o,
+static bq_kv_class class_lay_out(bq_arena *arena, const bq_config *c, const bq_session_options *o,
                                  uint32_t number) {
-  bq_kv_shelf shelf = {0};
-  const uint64_t n = shelf_blocks(c, o, number), head = head_bytes(c, o, number);
+  bq_kv_class size_class = {0};
+  const uint64_t n = class_blocks(c, o, number), head = head_bytes(c, o, number);
   const uint64_t block = bq_config_kv_heads(c, number) * head;
   if (n >= UINT32_MAX || head == UINT64_MAX || block > SIZE_MAX) arena->overflow = true;
-  shelf.n_blocks = (uint32_t)n;
-  shelf.block_bytes = (size_t)block;
-  shelf.free = bq_arena_take(arena, n, sizeof *shelf.free);
-  shelf.users = bq_arena_take(arena, n, sizeof *shelf.users);
-  shelf.data = bq_arena_take(arena, n, shelf.block_bytes);
-  return shelf;
+  size_class.n_blocks = (uint32_t)n;
+  size_class.block_bytes = (size_t)block;
+  size_class.free = bq_arena_take(arena, n, sizeof *size_class.free);
+  size_class.users = bq_arena_take(arena, n, sizeof *size_class.users);
+  size_class.data = bq_arena_take(arena, n, size_class.block_bytes);
+  return size_class;
 }
 
 /* Lays the pool out, in the same order for planning and for creation. */
 static bq_kv_pool *pool_lay_out(bq_arena *arena, const bq_config *c, const bq_session_options *o) {
   bq_kv_pool pool = {0}, *placed = bq_arena_take(arena, 1, sizeof *placed);
   size_t max_bytes = 0;
-  for (uint32_t i = 0; i < BQ_KV_SHELVES; i++) {
-    pool.shelves[i] = shelf_lay_out(arena, c, o, i);
-    if (pool.shelves[i].block_bytes > max_bytes) max_bytes = pool.shelves[i].block_bytes;
+  for (uint32_t i = 0; i < BQ_KV_CLASSES; i++) {
+    pool.classes[i] = class_lay_out(arena, c, o, i);
+    if (pool.classes[i].block_bytes > max_bytes) max_bytes = pool.classes[i].block_bytes;
   }
   pool.spare = bq_arena_take(arena, 1, max_bytes);
   if (placed) *placed = pool;
@@ -113,38 +114,39 @@ bq_status bq_kv_pool_create(const bq_config *c, const bq_session_options *o,
   bq_arena arena = {memory, (size_t)bytes, 0, false};
   bq_kv_pool *pool = pool_lay_out(&arena, c, o);
   pool->allocator = allocator;
-  for (bq_kv_shelf *shelf = pool->shelves; shelf < pool->shelves + BQ_KV_SHELVES; shelf++) {
-    shelf->n_free = shelf->n_blocks;
+  for (bq_kv_class *size_class = pool->classes; size_class < pool->classes + BQ_KV_CLASSES;
+       size_class++) {
+    size_class->n_free = size_class->n_blocks;
     /* Blocks are allocated from the end of the list, so block 0 is the first. */
-    for (uint32_t i = 0; i < shelf->n_blocks; i++) {
-      shelf->free[i] = shelf->n_blocks - 1 - i;
-      shelf->users[i] = 0;
+    for (uint32_t i = 0; i < size_class->n_blocks; i++) {
+      size_class->free[i] = size_class->n_blocks - 1 - i;
+      size_class->users[i] = 0;
     }
   }
   *out = pool;
   return BQ_OK;
 }
 
-static bq_kv_shelf *shelf_of(const bq_kv_cache *cache, uint32_t layer) {
-  return &cache->pool->shelves[bq_kv_shelf_of(cache->config, layer)];
+static bq_kv_class *class_of(const bq_kv_cache *cache, uint32_t layer) {
+  return &cache->pool->classes[bq_kv_class_of(cache->config, layer)];
 }
 
-static uint32_t number_of(const bq_kv_shelf *shelf, const uint8_t *block) {
-  return (uint32_t)((size_t)(block - shelf->data) / shelf->block_bytes);
+static uint32_t number_of(const bq_kv_class *size_class, const uint8_t *block) {
+  return (uint32_t)((size_t)(block - size_class->data) / size_class->block_bytes);
 }
 
 /* Allocates a block; returns NULL if all are in use. */
-static uint8_t *take_block(bq_kv_shelf *shelf) {
-  if (shelf->n_free == 0) return NULL;
-  const uint32_t number = shelf->free[--shelf->n_free];
-  shelf->users[number] = 1;
-  return shelf->data + number * shelf->block_bytes;
+static uint8_t *take_block(bq_kv_class *size_class) {
+  if (size_class->n_free == 0) return NULL;
+  const uint32_t number = size_class->free[--size_class->n_free];
+  size_class->users[number] = 1;
+  return size_class->data + number * size_class->block_bytes;
 }
 
-static void release_block(bq_kv_shelf *shelf, uint8_t **entry) {
+static void release_block(bq_kv_class *size_class, uint8_t **entry) {
   if (!*entry) return;
-  const uint32_t number = number_of(shelf, *entry);
-  if (--shelf->users[number] == 0) shelf->free[shelf->n_free++] = number;
+  const uint32_t number = number_of(size_class, *entry);
+  if (--size_class->users[number] == 0) size_class->free[size_class->n_free++] = number;
   *entry = NULL;
 }
 
@@ -179,13 +181,13 @@ void bq_cache_leave(bq_kv_cache *cache) {
 
 /* Makes a table's block writable: allocates it, or replaces a shared block by a copy. `keep`:
  * whether the contents are needed. Returns false if the pool is used up. */
-static bool own_block(bq_kv_shelf *shelf, uint8_t **entry, bool keep) {
+static bool own_block(bq_kv_class *size_class, uint8_t **entry, bool keep) {
   uint8_t *old = *entry;
-  if (old && shelf->users[number_of(shelf, old)] == 1) return true;
-  uint8_t *block = take_block(shelf);
+  if (old && size_class->users[number_of(size_class, old)] == 1) return true;
+  uint8_t *block = take_block(size_class);
   if (!block) return false;
-  if (old && keep) memcpy(block, old, shelf->block_bytes);
-  release_block(shelf, entry);
+  if (old && keep) memcpy(block, old, size_class->block_bytes);
+  release_block(size_class, entry);
   *entry = block;
   return true;
 }
@@ -221,7 +223,7 @@ static bq_status fail_pool_used_up(const bq_kv_cache *cache, bq_error *err) {
   return bq_fail(err, BQ_NOMEM, BQ_NO_OFFSET,
                  "all %u blocks of the KV cache that a session shares with its forks are in use: "
                  "raise `forks` or `forkPositions`, or close one",
-                 cache->pool->shelves[0].n_blocks + cache->pool->shelves[1].n_blocks);
+                 cache->pool->classes[0].n_blocks + cache->pool->classes[1].n_blocks);
 }
 
 bq_status bq_cache_open(bq_kv_cache *cache, uint32_t from, uint32_t end, bq_error *err) {
@@ -230,12 +232,12 @@ bq_status bq_cache_open(bq_kv_cache *cache, uint32_t from, uint32_t end, bq_erro
     const uint32_t first = slot_of(cache, layer, from) / BQ_KV_BLOCK;
     const block_range keep = visible_blocks(cache, layer, next_position(from, from), end);
     bq_assert(table_holds(table, visible_blocks(cache, layer, from, from)));
-    bq_kv_shelf *shelf = shelf_of(cache, layer);
-    for (uint32_t i = keep.first; i-- > 0 && table[i];) release_block(shelf, &table[i]);
+    bq_kv_class *size_class = class_of(cache, layer);
+    for (uint32_t i = keep.first; i-- > 0 && table[i];) release_block(size_class, &table[i]);
     for (uint32_t i = keep.end; i < cache->entries && table[i]; i++)
-      release_block(shelf, &table[i]);
+      release_block(size_class, &table[i]);
     for (uint32_t i = first; i < keep.end; i++)
-      if (!own_block(shelf, &table[i], i == first && from % BQ_KV_BLOCK))
+      if (!own_block(size_class, &table[i], i == first && from % BQ_KV_BLOCK))
         return fail_pool_used_up(cache, err);
   }
   return BQ_OK;
@@ -246,7 +248,7 @@ bq_status bq_cache_own_all(bq_kv_cache *cache, bq_error *err) {
     uint8_t **table = table_of(cache, layer);
     if (bq_config_window(cache->config, layer)) continue;
     for (uint32_t i = 0; i < cache->entries && table[i]; i++)
-      if (!own_block(shelf_of(cache, layer), &table[i], true)) return fail_pool_used_up(cache, err);
+      if (!own_block(class_of(cache, layer), &table[i], true)) return fail_pool_used_up(cache, err);
   }
   return BQ_OK;
 }
@@ -260,16 +262,16 @@ bool bq_cache_holds(const bq_kv_cache *cache, uint32_t n) {
 void bq_cache_truncate(bq_kv_cache *cache, uint32_t n) {
   for (uint32_t layer = 0; layer < cache->config->layers; layer++)
     for (uint32_t i = visible_blocks(cache, layer, n, n).end; i < cache->entries; i++)
-      release_block(shelf_of(cache, layer), &table_of(cache, layer)[i]);
+      release_block(class_of(cache, layer), &table_of(cache, layer)[i]);
 }
 
 void bq_cache_share(bq_kv_cache *to, const bq_kv_cache *from) {
   for (uint32_t layer = 0; layer < from->config->layers; layer++) {
-    const bq_kv_shelf *shelf = shelf_of(from, layer);
+    const bq_kv_class *size_class = class_of(from, layer);
     for (uint32_t i = 0; i < from->entries; i++) {
       uint8_t *block = table_of(from, layer)[i];
       table_of(to, layer)[i] = block;
-      if (block) shelf->users[number_of(shelf, block)]++;
+      if (block) size_class->users[number_of(size_class, block)]++;
     }
   }
 }
@@ -286,7 +288,7 @@ uint64_t bq_cache_saved_bytes(const bq_kv_cache *cache, uint32_t computed, uint3
   uint64_t sum = 0;
   for (uint32_t layer = 0; layer < cache->config->layers; layer++) {
     const block_range range = saved_blocks(cache, layer, computed, tokens);
-    sum += (uint64_t)(range.end - range.first) * shelf_of(cache, layer)->block_bytes;
+    sum += (uint64_t)(range.end - range.first) * class_of(cache, layer)->block_bytes;
   }
   return sum;
 }
@@ -297,7 +299,7 @@ bq_status bq_cache_fill(bq_kv_cache *cache, uint32_t computed, uint32_t tokens, 
     for (uint32_t i = range.first; i < range.end; i++) {
       uint8_t **entry = &table_of(cache, layer)[i];
       bq_assert(!*entry);
-      if (!own_block(shelf_of(cache, layer), entry, false)) return fail_pool_used_up(cache, err);
+      if (!own_block(class_of(cache, layer), entry, false)) return fail_pool_used_up(cache, err);
     }
   }
   return BQ_OK;
@@ -307,7 +309,7 @@ bq_saved_block bq_cache_block(const bq_kv_cache *cache, uint32_t computed, uint3
                               uint64_t at) {
   for (uint32_t layer = 0; layer < cache->config->layers; layer++) {
     const block_range range = saved_blocks(cache, layer, computed, tokens);
-    const size_t bytes = shelf_of(cache, layer)->block_bytes;
+    const size_t bytes = class_of(cache, layer)->block_bytes;
     const uint64_t count = range.end - range.first, index = at / bytes;
     if (index < count) {
       bq_assert(table_holds(table_of(cache, layer), range));

@@ -12,25 +12,25 @@
 #include "bq.h"
 #include "session/options.h"
 
-/* A shelf: the part of the pool with the blocks of one size. */
-typedef struct bq_kv_shelf {
+/* A size class: the part of the pool with the blocks of one size. */
+typedef struct bq_kv_class {
   uint32_t n_blocks, n_free;
   size_t block_bytes;
   uint8_t *data;      /* [n_blocks][block_bytes] */
   uint32_t *free;     /* [n_free]: numbers of the free blocks */
   uint32_t *users;    /* [n_blocks]: number of tables that refer to the block */
-} bq_kv_shelf;
+} bq_kv_class;
 
-/* Number of shelves. If the heads of global layers have another shape, the blocks of these layers
- * have another size, and are on the second shelf. */
-enum { BQ_KV_SHELVES = 2 };
+/* Number of size classes. If the heads of global layers have another shape, the blocks of these
+ * layers have another size, and belong to the second class. */
+enum { BQ_KV_CLASSES = 2 };
 
 /* The blocks that a session and its forks share. The pool is freed with the last of these sessions.
  */
 typedef struct bq_kv_pool {
   bq_allocator allocator;
   uint32_t sessions;  /* number of sessions that use the pool */
-  bq_kv_shelf shelves[BQ_KV_SHELVES]; /* index: bq_kv_shelf_of */
+  bq_kv_class classes[BQ_KV_CLASSES]; /* index: bq_kv_class_of */
   uint8_t *spare;     /* a block of the largest size, scratch for bq_session_save */
 } bq_kv_pool;
 
@@ -41,14 +41,14 @@ typedef struct bq_kv_cache {
                          i * BQ_KV_BLOCK on; NULL: not held. The held blocks of a layer are
                          consecutive */
   uint32_t entries;
-  size_t head_bytes[BQ_KV_SHELVES]; /* bytes of one head in a block */
+  size_t head_bytes[BQ_KV_CLASSES]; /* bytes of one head in a block */
   uint32_t window;    /* sliding window of layers that have no window in the model; 0: none */
   uint32_t evicted;      /* Number of evicted positions (multiple of BQ_KV_BLOCK). In layers without
                          sliding window, position p is in slot p - evicted. */
 } bq_kv_cache;
 
-/* The shelf of a layer's blocks. */
-static inline uint32_t bq_kv_shelf_of(const bq_config *config, uint32_t layer) {
+/* The size class of a layer's blocks. */
+static inline uint32_t bq_kv_class_of(const bq_config *config, uint32_t layer) {
   return (config->global_head_dim || config->global_kv_heads) && !bq_config_window(config, layer);
 }
 
@@ -103,10 +103,10 @@ bq_saved_block bq_cache_block(const bq_kv_cache *cache, uint32_t computed, uint3
 
 /* The cache of one head in one layer, for kernels. */
 static inline bq_kv_view bq_cache_view(const bq_kv_cache *cache, uint32_t layer, uint32_t head) {
-  const uint32_t shelf = bq_kv_shelf_of(cache->config, layer);
+  const uint32_t size_class = bq_kv_class_of(cache->config, layer);
   return (bq_kv_view){cache->blocks + (size_t)layer * cache->entries,
-                      head * cache->head_bytes[shelf],
-                      bq_config_head_dim(cache->config, shelf)};
+                      head * cache->head_bytes[size_class],
+                      bq_config_head_dim(cache->config, size_class)};
 }
 
 #endif

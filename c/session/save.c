@@ -257,15 +257,15 @@ static piece piece_at(const bq_session *s, uint32_t tokens, uint32_t computed, u
 static uint8_t *cleared_copy(const bq_session *s, uint32_t layer, const uint8_t *block,
                              uint32_t last) {
   const bq_config *c = &s->model->config;
-  const uint32_t shelf = bq_kv_shelf_of(c, layer);
-  const size_t place = BQ_KV_BLOCK - last, dim = bq_config_head_dim(c, shelf);
+  const uint32_t size_class = bq_kv_class_of(c, layer);
+  const size_t place = BQ_KV_BLOCK - last, dim = bq_config_head_dim(c, size_class);
   uint8_t *copy = s->kv.pool->spare;
   float *zeros = s->scratch.buffer[BQ_BUFFER_K]; /* [batch][kv_heads * head_dim], unused between
                                                     work units */
-  memcpy(copy, block, s->kv.pool->shelves[shelf].block_bytes);
+  memcpy(copy, block, s->kv.pool->classes[size_class].block_bytes);
   memset(zeros, 0, dim * sizeof *zeros);
-  for (uint32_t h = 0; h < bq_config_kv_heads(c, shelf); h++) {
-    const bq_kv_view view = {&copy, h * s->kv.head_bytes[shelf], dim};
+  for (uint32_t h = 0; h < bq_config_kv_heads(c, size_class); h++) {
+    const bq_kv_view view = {&copy, h * s->kv.head_bytes[size_class], dim};
     s->model->kernels->kv_store[s->options.kv_type](&view, place, last, zeros, zeros, 0);
   }
   return copy;

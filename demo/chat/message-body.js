@@ -1,5 +1,6 @@
 /** The text of a message: plain, or formatted once it contains Markdown. The Markdown library is loaded then. */
 import { element } from '../page/element.js';
+import { limitDirections } from '../page/page.js';
 
 /** Matches texts with Markdown: emphasis, code, formulas, lists, headings, quotes, tables, links, rules. */
 const MARKED = /[*_`~|$]|\\[([]|^ {0,3}(#{1,6} |>|[-+] |\d{1,9}[.)] |---)|\]\(/m;
@@ -41,6 +42,7 @@ export class Body {
       this.#thoughts.classList.toggle('thinking', writing && !text);
     }
     this.#text = text;
+    limitDirections(this.root, text.length);
     this.#writing = writing;
     if (this.#renderer) this.#draw(writing);
     else {

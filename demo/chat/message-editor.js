@@ -1,6 +1,6 @@
 /** The field that replaces a message of the user while it is edited. Loaded on demand. */
 import { button, element } from '../page/element.js';
-import { isComposing, isSendKey } from '../page/page.js';
+import { isComposing, isSendKey, limitDirections } from '../page/page.js';
 import { allowed, EDIT, editOf, write } from '../storage/local-storage.js';
 import { hasAttachments } from './tree.js';
 
@@ -31,6 +31,7 @@ export function editMessage(root, shown, entry, { onEdit, chatId }, draft) {
   const text = hasAttachments(content) ? (shown.lastChild?.textContent ?? '') : content;
   const before = content.slice(0, content.length - text.length);
   field.value = draft ?? text; // the field normalizes line ends
+  limitDirections(field, field.value.length);
   field.setAttribute('aria-label', 'Edit your message');
   field.dir = 'auto';
   const end = () => {

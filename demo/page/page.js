@@ -32,8 +32,18 @@ export function showProgress(done, total, words) {
   $('amount').textContent = words;
 }
 
+/**
+ * Length, in characters, of the longest text whose paragraphs have directions of their own. Laying them out takes Chromium a time that
+ * grows with the square of the longest paragraph: half a minute for 2 million characters.
+ */
+const MAX_DIRECTED = 100_000;
+
+/** Gives a long text one direction. Called before it is laid out. @param {HTMLElement} field @param {number} length  of the text */
+export const limitDirections = (field, length) => field.classList.toggle('long', length > MAX_DIRECTED);
+
 /** Sets the height of the message field to that of its text, up to the limit in the style sheet. */
 export function grow() {
+  limitDirections(message, message.value.length);
   message.style.height = 'auto';
   message.style.height = `${message.scrollHeight}px`;
 }
@@ -70,6 +80,9 @@ export function onMessage(submit, editLast) {
     event.preventDefault();
     submit(message.value);
     focusMessage();
+  });
+  document.addEventListener('beforeinput', ({ target, data }) => {
+    if (target instanceof HTMLTextAreaElement) limitDirections(target, target.value.length + (data?.length ?? 0));
   });
   message.addEventListener('input', grow);
   message.addEventListener('keydown', (event) => {

@@ -147,7 +147,11 @@ class LocalEngine {
    */
   async #resolveToOneSource(source, options) {
     this.#checkOpen();
-    const resolved = await resolveSource(source, { ...options, cache: this.#cache });
+    let resolved = await resolveSource(source, { ...options, cache: this.#cache });
+    if (this.#cache?.crossOrigin) {
+      const { findStored } = await onDemand(import('../storage/sources/cross-origin.js'));
+      resolved = await findStored(resolved, options.integrity, this.#cache);
+    }
     if (!filesOf(resolved).length) return resolved;
     const { asOneFile } = await onDemand(import('./plan/multi-file.js'));
     return asOneFile(resolved, this.#compiled.convertUrl, options);

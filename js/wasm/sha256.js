@@ -2,11 +2,13 @@
  * SHA-256 of data in several pieces, computed by the engine, and the notation of hashes in `integrity` (`sha256-…`).
  */
 import { BqError } from '../shared/errors.js';
+import { u64 } from '../shared/sections.js';
 
 /** @import { Wasm } from './wasm.js' */
 
-/** Size of the hash's state in C, in bytes. */
-const STATE_BYTES = 104;
+/** Size of the hash's state in C (`bq_sha256_state`), in bytes, and offset of the number of added bytes in it. */
+export const STATE_BYTES = 104;
+const TOTAL_AT = 32;
 
 export class Sha256 {
   #wasm;
@@ -15,6 +17,16 @@ export class Sha256 {
   /** @param {Wasm} wasm  instance whose heap has room for the largest piece */
   constructor(wasm) {
     this.#wasm = wasm;
+  }
+
+  /** The state after the added bytes, from which the hash can be continued, also by a later visit.
+   * @returns {Uint8Array} */
+  get state() {
+    return this.#state.slice();
+  }
+
+  set state(state) {
+    this.#state.set(state);
   }
 
   /** @param {Uint8Array} bytes @param {boolean} [last] */
@@ -40,6 +52,9 @@ export class Sha256 {
     return this.#run(new Uint8Array(), true);
   }
 }
+
+/** Returns the number of bytes that were added before a state. @param {Uint8Array} state */
+export const bytesBefore = (state) => u64(state, TOTAL_AT);
 
 /** Returns a hash in the notation of HTML's `integrity` attribute: `sha256-` and base64. @param {Uint8Array} hash */
 export const integrityOf = (hash) => `sha256-${btoa(String.fromCharCode(...hash))}`;

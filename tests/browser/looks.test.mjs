@@ -171,6 +171,44 @@ test('in right-to-left text, code is left-to-right, and each line of a message h
     assert.equal(await nameOf(id).evaluate((name) => getComputedStyle(name).direction), direction);
 });
 
+// Chromium's layout of a word of 2 million characters takes half a minute if each of its lines could have its own direction.
+test('a very long text has one direction wherever it is shown or edited, from before it is first laid out', async () => {
+  const page = await demo();
+  const bidiOf = (/** @type {import('playwright-core').Locator} */ place) =>
+    place.evaluate((element) => getComputedStyle(element).unicodeBidi);
+  const field = ui(page).message;
+  await field.focus();
+  await page.evaluate(() =>
+    document.addEventListener(
+      'beforeinput',
+      ({ target }) => (document.title = getComputedStyle(/** @type {Element} */ (target)).unicodeBidi),
+      { once: true },
+    ),
+  );
+  await page.keyboard.insertText('a'.repeat(100_001));
+  assert.equal(await page.title(), 'isolate', 'before the text is in the field');
+  assert.equal(await bidiOf(field), 'isolate');
+  await field.fill('a');
+  assert.equal(await bidiOf(field), 'plaintext', 'a short text again');
+  await field.fill('');
+  for (const before of ['', 'notes:\n```\ntext\n```\n\n']) {
+    await page.evaluate((before) => {
+      const entry = { id: 'a', parent: null, role: 'user', note: '', content: before + 'a'.repeat(100_001) };
+      localStorage.setItem('bq4.chat.z', JSON.stringify({ version: 2, entries: [entry], leaf: 'a', at: 1 }));
+      sessionStorage.setItem('bq4.open', 'z');
+    }, before);
+    await page.reload();
+    await ready(page);
+    const text = page.locator('.message.user .text', { hasText: 'aaaa' });
+    await text.waitFor();
+    assert.equal(await bidiOf(text), 'isolate', `in the log, after ${JSON.stringify(before)}`);
+    await field.press('ArrowUp');
+    const edit = page.getByRole('textbox', { name: 'Edit your message', exact: true });
+    assert.equal(await bidiOf(edit), 'isolate', `edited, after ${JSON.stringify(before)}`);
+    await edit.press('Escape');
+  }
+});
+
 test('the headings of the table of requests are in one line, and so are the buttons of the list of models on a phone', async () => {
   const page = await demo();
   await ui(page).details.click();

@@ -175,13 +175,13 @@ await chromiumFirst((name) => {
       const ready = () => until('a ready chat', () => now?.status === 'ready');
       await draw();
       await ready();
-      engine.pause(); // no token is computed yet
+      await engine.pause(); // an engine that has paused computes no token; one that is about to pause may have ended the reply
       const first = now.send('Hello!');
       await until('the message', () => drawn.includes('replying: Hello!'));
       engine.resume();
       await first;
       await ready();
-      engine.pause();
+      await engine.pause();
       const again = now.regenerate();
       const count = drawn.length;
       await until('the message alone', () => drawn.slice(count).includes('replying: Hello!'));
@@ -193,7 +193,7 @@ await chromiumFirst((name) => {
 
       isCallerUsed = true;
       await draw();
-      engine.pause();
+      await engine.pause();
       const second = now.send('Tell me a story.');
       await until('the second message', () => now.messages.length === 3);
       caller.abort();

@@ -80,6 +80,18 @@ export const ops = {
     }
     return { ...state(), fetched };
   },
+  /** Puts a folder in the place of a file of the stored model. */
+  async putFolder(storeName, name) {
+    const folder = await openFolder(storeName);
+    await folder.removeEntry(name);
+    const place = await folder.getDirectoryHandle(name, { create: true });
+    await place.getDirectoryHandle('folder', { create: true });
+  },
+  /** Makes the browser's answers about the storage pend forever, and shortens the wait for them. */
+  async silenceStorage() {
+    Object.assign(navigator.storage, { estimate: () => new Promise(() => {}), persisted: () => new Promise(() => {}) });
+    /** @type {any} */ (globalThis)[Symbol.for('bq4.timeouts')] = { storeOpen: 1 };
+  },
   async another(seed, chunks) {
     await writeFile(store, makeFile(seed, chunks));
   },

@@ -368,6 +368,38 @@ test('opfs: after a script has removed the folders, the open store stores files 
   await page.close();
 });
 
+test('opfs: folders in place of files are replaced by the next download', async () => {
+  const page = await lastingPage();
+  for (const [i, name] of ['about', 'journal', 'prefix', 's0', 'used'].entries()) {
+    const store = { name: `folder-${name}` };
+    await inWorker(page, 'open', 40 + i, 2, store);
+    await inWorker(page, 'prefix');
+    assert.equal((await inWorker(page, 'write', range(0, 2))).complete, true);
+    await inWorker(page, 'close');
+    await inWorker(page, 'putFolder', store.name, name);
+    assert.equal((await inWorker(page, 'open', 40 + i, 2, store)).problem, null, name);
+    await inWorker(page, 'verify');
+    await inWorker(page, 'prefix');
+    const { complete, problem } = await inWorker(page, 'write', range(0, 2));
+    assert.deepEqual([complete, problem], [true, null], name);
+    assert.deepEqual(await inWorker(page, 'list'), [[40 + i, true]], name);
+    await inWorker(page, 'close');
+  }
+  await page.close();
+});
+
+test('a browser that never answers about its storage holds up neither usage() nor a download', async () => {
+  const page = await lastingPage();
+  await inWorker(page, 'open', 50, 2, { name: 'silent' });
+  await inWorker(page, 'silenceStorage');
+  await inWorker(page, 'prefix');
+  assert.equal((await inWorker(page, 'write', range(0, 2))).complete, true);
+  const { files, usage, quota, persisted } = await inWorker(page, 'usage');
+  assert.deepEqual({ files, usage, quota, persisted }, { files: 1, usage: 0, quota: 0, persisted: false });
+  await inWorker(page, 'close');
+  await page.close();
+});
+
 test('indexeddb: full storage is reported', async () => {
   // Chromium asks for the quota of IndexedDB only now and then: it must be small before the first write.
   const page = await ready(await newPage(browser));

@@ -71,7 +71,7 @@ static void check_fresh(const tiny_model *t, const bq_session *s, const uint32_t
 
 /* Number of blocks of the pool that are in use. */
 static uint32_t used_blocks(const bq_session *s) {
-  return s->kv.pool->shelves[0].n_blocks - s->kv.pool->shelves[0].n_free;
+  return s->kv.pool->classes[0].n_blocks - s->kv.pool->classes[0].n_free;
 }
 
 /* --- blocks ----------------------------------------------------------------------------------- */
@@ -127,7 +127,7 @@ static void check_windows(bq_kv_type kv) {
     memcpy(expected[i], bq_session_logits(s), sizeof expected[i]);
   }
   CHECK_EQ(used_blocks(s), 3 + 1 + 1); /* Layers with a window need only the last block. */
-  CHECK_EQ(s->kv.pool->shelves[0].n_blocks, 3 + 2 + 2);
+  CHECK_EQ(s->kv.pool->classes[0].n_blocks, 3 + 2 + 2);
   bq_session_free(s);
   static const uint32_t cuts[][2] = {{0, 0}, {300, 7}, {41, 41}, {39, 5}};
   for (size_t i = 0; i < sizeof cuts / sizeof *cuts; i++)
@@ -235,7 +235,7 @@ static void test_exhausted_pool(void) {
   bq_session *b = fork_of(a);
   bq_error err = {0};
   sync_to(b, prompt, 310); /* the third block of each layer */
-  CHECK_EQ(a->kv.pool->shelves[0].n_free, 0);
+  CHECK_EQ(a->kv.pool->classes[0].n_free, 0);
   CHECK_EQ(bq_session_append(a, 1, NULL), BQ_OK);
   CHECK_EQ(bq_session_run(a, 0, NULL), BQ_OK); /* Its last block is no longer shared. */
   CHECK_EQ(bq_session_sync(a, prompt, 600, NULL, NULL), BQ_OK);

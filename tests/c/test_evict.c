@@ -404,8 +404,8 @@ static void test_memory_does_not_grow(void) {
   CHECK_EQ(kv[0], kv[1]);
   bq_session *s = filled_session(&t, eviction_options(BQ_KV_I8));
   sync_to(s, prompt, LONG);
-  CHECK_EQ(s->kv.pool->shelves[0].n_blocks, t.model.config.layers * 2);
-  CHECK_EQ(s->kv.pool->shelves[0].n_free, 0);
+  CHECK_EQ(s->kv.pool->classes[0].n_blocks, t.model.config.layers * 2);
+  CHECK_EQ(s->kv.pool->classes[0].n_free, 0);
   bq_session_free(s);
   tiny_free(&t);
 }

@@ -291,8 +291,8 @@ static void test_memory_does_not_grow(void) {
   CHECK(long_bytes - bytes <= 99 * CONTEXT * 4 + entries * sizeof(void *) + 1024);
   bq_session *s = filled_session(&t, o);
   sync_to(s, prompt, LONG);
-  CHECK_EQ(s->kv.pool->shelves[0].n_blocks - s->kv.pool->shelves[0].n_free, t.model.config.layers);
-  CHECK_EQ(s->kv.pool->shelves[0].n_blocks, t.model.config.layers * 2);
+  CHECK_EQ(s->kv.pool->classes[0].n_blocks - s->kv.pool->classes[0].n_free, t.model.config.layers);
+  CHECK_EQ(s->kv.pool->classes[0].n_blocks, t.model.config.layers * 2);
   bq_session_free(s);
   tiny_free(&t);
 }

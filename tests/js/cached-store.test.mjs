@@ -392,3 +392,20 @@ test('a model that fits neither into memory nor into the cache is refused', asyn
   });
   await engine.close();
 });
+
+test('a store that stores nothing does not hold up loads, also from a server without ranges', async (t) => {
+  const { server, load, path } = await setUp(t, createEngine, { status: 200 });
+  const expected = await load();
+  for (const cache of [
+    '/dev/null',
+    { path: join(path, 'empty'), maxBytes: 0 },
+    { path: join(path, 'small'), maxBytes: MiB },
+  ]) {
+    const engine = await createEngine({ threads: 1, cache });
+    t.after(() => engine.close());
+    server.faults = [];
+    assert.equal(await load({}, engine), expected);
+    server.faults = [{ status: 200 }];
+    for (let visits = 0; visits < 2; visits++) assert.equal(await load({}, engine), expected);
+  }
+});

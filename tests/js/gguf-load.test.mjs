@@ -320,6 +320,105 @@ test('integrity: the SHA-256 of the file for any conversion; no token comes from
   assert.equal(await idsOf(paged), EXPECTED);
 });
 
+/** A file of some more chunks, and its hash. */
+const longFile = randomGguf({ ...config, layers: 40 });
+const longIntegrity = `sha256-${createHash('sha256').update(longFile).digest('base64')}`;
+
+/**
+ * An engine with a cache in which a download of the longer file was interrupted after 3 of 6 MB.
+ * @param {import('node:test').TestContext} t
+ */
+async function interrupted(t) {
+  const { server, engine, cache } = await opened(t);
+  server.files['/long.gguf'] = longFile;
+  const source = fromUrl(server.at('/long.gguf'), { retries: 0 });
+  const loadOptions = { ...options, integrity: longIntegrity };
+  server.faults = [{ drop: 3_000_000 }];
+  await assert.rejects(engine.load(source, loadOptions), { code: 'NETWORK' });
+  server.faults = [];
+  const before = server.asked().length;
+  /** The first bytes that were requested since then, in order. */
+  const requested = () =>
+    server
+      .asked()
+      .slice(before)
+      .map(({ range }) => Number(/bytes=(\d+)-/.exec(range ?? '')?.[1] ?? 0));
+  return { server, engine, cache, source, loadOptions, requested };
+}
+
+test('integrity: an interrupted download continues, and the hash is that of both visits', async (t) => {
+  const expected = await idsOf(await plain.load(fromBytes(longFile), options));
+  {
+    const { engine, source, loadOptions, requested } = await interrupted(t);
+    const model = await engine.load(source, loadOptions);
+    assert.equal(model.info.authenticated, true);
+    assert.equal(await idsOf(model), expected);
+    assert.ok(requested().length && requested().every((from) => from > 1_500_000), requested().join());
+  }
+  // The rest of another file: everything is deleted, and the next load starts again.
+  const { server, engine, source, loadOptions, requested } = await interrupted(t);
+  const wrong = Buffer.from(longFile);
+  wrong[longFile.length - 3] ^= 1;
+  server.faults = [{ file: wrong }];
+  await assert.rejects(engine.load(source, loadOptions), { code: 'INTEGRITY' });
+  server.faults = [];
+  assert.ok(requested().every((from) => from > 1_500_000));
+  assert.deepEqual(await engine.store?.list(), []);
+  assert.equal(await idsOf(await engine.load(source, loadOptions)), expected);
+});
+
+test('integrity: a download continues only if the state of the hash is intact and belongs to the first missing chunk', async (t) => {
+  const expected = await idsOf(await plain.load(fromBytes(longFile), options));
+  for (const damage of ['flip', 'missing', 'old']) {
+    const { engine, cache, source, loadOptions, requested } = await interrupted(t);
+    const names = readdirSync(cache, { recursive: true }).map(String);
+    for (const name of names.filter((entry) => /hash[01]$/.test(entry)).map((entry) => join(cache, entry))) {
+      const bytes = readFileSync(name);
+      if (damage === 'flip') bytes[20] ^= 1;
+      if (damage === 'old') bytes[0] -= 2;
+      if (damage === 'missing') rmSync(name);
+      else writeFileSync(name, bytes);
+    }
+    assert.equal(await idsOf(await engine.load(source, loadOptions)), expected, damage);
+    assert.ok(
+      requested().some((from) => from < 100_000),
+      `${damage}: starts again`,
+    );
+  }
+});
+
+test('integrity: another engine that waits for the download of the same file continues it when it ends', async (t) => {
+  const expected = await idsOf(await plain.load(fromBytes(longFile), options));
+  const { server, engine, cache } = await opened(t);
+  server.files['/long.gguf'] = longFile;
+  const source = fromUrl(server.at('/long.gguf'), { retries: 0 });
+  const loadOptions = { ...options, integrity: longIntegrity };
+  let release = () => {};
+  server.faults = [
+    { hold: 3_000_000, until: new Promise((resolve) => (release = () => resolve(undefined))), times: 1 },
+  ];
+  const controller = new AbortController();
+  const first = engine.load(source, { ...loadOptions, signal: controller.signal });
+  const second = await createEngine({ threads: 1, cache });
+  t.after(() => second.close());
+  await until('two chunks in the cache', async () =>
+    ((await engine.store?.list()) ?? []).some(({ cachedBytes }) => cachedBytes > 1_900_000),
+  );
+  const before = server.asked().length;
+  let waits = false;
+  const waiting = second.load(source, { ...loadOptions, onProgress: ({ loaded }) => (waits ||= loaded > 1_900_000) });
+  await until('progress of the second engine', () => waits);
+  controller.abort();
+  await assert.rejects(first, { name: 'AbortError' });
+  release();
+  assert.equal(await idsOf(await waiting), expected);
+  const starts = server
+    .asked()
+    .slice(before)
+    .map(({ range }) => Number(/bytes=(\d+)-/.exec(range ?? '')?.[1] ?? 0));
+  assert.ok(starts.length && starts.every((from) => from > 1_500_000), starts.join());
+});
+
 test('a model in several files: by the address or path of the first one, or as a list; cached completely or not at all', async (t) => {
   const parts = randomParts(config, 3);
   const names = parts.map((_, i) => `m-0000${i + 1}-of-00003.gguf`);

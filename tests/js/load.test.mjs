@@ -1,6 +1,7 @@
 // Tests of `load`, which creates an engine and a model in one call, and of model names on a hub, with a server that responds like
 // huggingface.co.
 import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
 import { createServer } from 'node:http';
 import { test } from 'node:test';
 import * as page from '../../js/index.js';
@@ -8,16 +9,18 @@ import * as node from '../../js/node.js';
 import { bestFile } from '../../js/storage/sources/hub.js';
 import { tinyModel } from './fixture.mjs';
 import { testFolder } from './folders.mjs';
+import { randomGguf, SMALL } from './gguf-writer.mjs';
 
 const MODEL = await tinyModel();
 const { fromBytes, fromUrl } = node;
 
 /**
  * @param {import('node:test').TestContext} t
- * @param {{ files?: Record<string, Uint8Array>, status?: number, gated?: boolean, token?: string, host?: string }} [repository]
- *   `owner/name`; `host`: another server to which downloads are redirected
+ * @param {{ files?: Record<string, Uint8Array>, status?: number, gated?: boolean, token?: string, host?: string,
+ *   lists?: boolean }} [repository]  `owner/name`; `host`: another server to which downloads are redirected; `lists`:
+ *   whether the server has lists of files
  */
-async function hub(t, { files = {}, status = 200, gated = false, token, host } = {}) {
+async function hub(t, { files = {}, status = 200, gated = false, token, host, lists = true } = {}) {
   /** Values of the header Authorization, by request. @type {(string | undefined)[]} */
   const tokens = [];
   /** @type {string[]} */
@@ -34,10 +37,17 @@ async function hub(t, { files = {}, status = 200, gated = false, token, host } =
     const [, kind, revision, file] =
       /^\/(api\/models\/)?owner\/name\/(?:tree|resolve)\/([^/]+)\/?(.*)$/.exec(pathname) ?? [];
     if (!revision || revision === 'lost') return json(404, { error: 'Invalid rev id' });
+    if (kind && !lists) return json(404, { error: 'Not found' });
+    const isRecursive = String(request.url).endsWith('?recursive=true');
     if (kind)
       return json(200, [
         { type: 'directory', path: 'folder' },
-        ...Object.entries(files).map(([path, bytes]) => ({ type: 'file', path, size: bytes.length })),
+        ...Object.entries(files)
+          .filter(([path]) => isRecursive || path.replace(/\/?[^/]*$/, '') === decodeURIComponent(file))
+          .map(([path, bytes]) => {
+            const oid = createHash('sha256').update(bytes).digest('hex');
+            return { type: 'file', path, size: bytes.length, oid: 'git', lfs: { oid, size: bytes.length } };
+          }),
       ]);
     if (host) return response.writeHead(302, { location: `${host}${pathname}` }).end();
     if (gated) return json(401, { error: 'Access to model owner/name is restricted' });
@@ -169,6 +179,44 @@ test('hf:owner/name:TYPE selects the file with this type; the plan has the chose
   assert.equal((await plan('hf:owner/name/tiny-Q4_0.bq4')).file, undefined);
   const model = await engine.load(fromUrl('hf:owner/name:Q8_0', { hubUrl }));
   await model.close();
+});
+
+test('a GGUF file of a repository must have the SHA-256 of its list of files', async (t) => {
+  const { folder } = testFolder('hub-integrity');
+  const file = randomGguf({ ...SMALL, layers: 2 });
+  const integrity = `sha256-${createHash('sha256').update(file).digest('base64')}`;
+  const files = { 'a b/tiny-Q4_0.gguf': file };
+  const names = ['hf:owner/name', 'hf:owner/name:Q4_0', 'hf:owner/name/a b/tiny-Q4_0.gguf'];
+  const engine = await node.createEngine({ threads: 1 });
+  t.after(() => engine.close());
+  const host = await hub(t, { files });
+  const { hubUrl } = await hub(t, { files, host: host.hubUrl });
+  for (const name of names) {
+    const model = await engine.load(fromUrl(name, { hubUrl }));
+    assert.deepEqual([model.info.integrity, model.info.authenticated], [integrity, true], name);
+    await model.close();
+  }
+  // The host of the files sends another file of the same length.
+  const damaged = Buffer.from(file);
+  damaged[file.length - 5] ^= 1;
+  const wrongHost = await hub(t, { files: { 'a b/tiny-Q4_0.gguf': damaged } });
+  const attacked = await hub(t, { files, host: wrongHost.hubUrl });
+  for (const name of names)
+    await assert.rejects(engine.load(fromUrl(name, { hubUrl: attacked.hubUrl })), { code: 'INTEGRITY' }, name);
+  // A mirror without lists has no hash, and a file that is completely cached needs no list.
+  const mirror = await hub(t, { files, lists: false });
+  const unlisted = await engine.load(fromUrl(names[2], { hubUrl: mirror.hubUrl, retries: 0 }));
+  assert.deepEqual([unlisted.info.integrity, unlisted.info.authenticated], [null, false]);
+  await unlisted.close();
+  const cached = await node.createEngine({ threads: 1, cache: folder });
+  t.after(() => cached.close());
+  const { requests, hubUrl: cachedUrl } = await hub(t, { files });
+  for (const expected of ['/api/models/owner/name/tree/main/a%20b', undefined]) {
+    requests.length = 0;
+    const model = await cached.load(fromUrl(names[2], { hubUrl: cachedUrl }));
+    assert.deepEqual([model.info.integrity, requests[0]], [integrity, expected]);
+    await model.close();
+  }
 });
 
 test('the best file has 4 to 5 bits per weight, preferably Q4_K_M, and is the largest that fits', () => {

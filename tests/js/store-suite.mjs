@@ -102,6 +102,39 @@ async function codeOf(work) {
 
 /** The tests by name. @type {Record<string, (open: Open) => Promise<void>>} */
 export const cases = {
+  async 'the states of a hash before the two newest chunks are stored beside the chunks'(open) {
+    const file = makeFile(7, 4);
+    let store = await open();
+    let entry = await store.open(file.options);
+    equal(await entry.readHashState(1), null, 'an empty file');
+    await entry.writePrefix(file.prefix);
+    for (const c of [1, 2, 3]) {
+      await entry.writeHashState(c, noise(c, 104));
+      await entry.write(c - 1, file.data[c - 1]);
+    }
+    const reader = await store.open(file.options);
+    for (const any of [entry, reader]) {
+      check(same(await any.readHashState(3), noise(3, 104)), 'the newest state');
+      check(same(await any.readHashState(2), noise(2, 104)), 'the state before it');
+      equal([await any.readHashState(1), await any.readHashState(4)], [null, null], 'other states');
+    }
+    await reader.writeHashState(5, noise(5, 104));
+    equal(await entry.readHashState(5), null, 'only the writer stores states');
+    await reader.close();
+    await entry.close();
+    await store.close();
+    store = await open();
+    entry = await store.open(file.options);
+    check(same(await entry.readHashState(3), noise(3, 104)), 'at a later visit');
+    equal([entry.has(2), entry.complete], [true, false], 'chunks');
+    await entry.write(3, file.data[3]);
+    equal(entry.complete, true, 'complete');
+    await entry.close();
+    const [{ complete, cachedBytes }] = await store.list();
+    equal([complete, cachedBytes], [true, file.fileBytes], 'states are not counted');
+    await store.close();
+  },
+
   async 'a written file can be read, also from a store that is opened later'(open) {
     const file = makeFile(1, 4);
     let store = await open();

@@ -18,7 +18,7 @@ import { after, test } from 'node:test';
 import { pathToFileURL } from 'node:url';
 import { createEngine } from '../../js/node.js';
 import { openStore } from '../../js/storage/cache/index.js';
-import { encodeRecord, replay } from '../../js/storage/cache/layout.js';
+import { encodeRecord, PREFIX, replay } from '../../js/storage/cache/layout.js';
 import { lock } from '../../js/storage/cache/locks.js';
 import { cases, digest, writeFile, makeFile, MIB, run } from './store-suite.mjs';
 
@@ -207,6 +207,43 @@ test(
     assert.equal(stdout, "[ 'file-2.bq4 true' ]\n[]\n");
   },
 );
+
+test(
+  'a folder that cannot be created is reported with the reason of the file system',
+  { skip: process.platform === 'linux' ? false : 'only Linux has /proc' },
+  async () => {
+    for (const [path, reason] of [
+      ['/proc/bq4/models', /ENOENT/],
+      ['/dev/null', /ENOTDIR/],
+    ])
+      await assert.rejects(openStore({ backend: 'file', path: String(path) }), { code: 'STORAGE', message: reason });
+  },
+);
+
+for (const name of ['about', 'journal', 'prefix', 's0', 'used'])
+  test(`a folder in place of the file "${name}" is replaced by the next download`, async () => {
+    const options = { backend: /** @type {const} */ ('file'), path, name: `folder-${name}`, hash: digest };
+    const store = await openStore(options);
+    const file = makeFile(38, 2);
+    await writeFile(store, file);
+    const [{ key }] = await store.list();
+    const place = join(path, options.name, key, name);
+    rmSync(place);
+    mkdirSync(join(place, 'folder'), { recursive: true });
+    assert.ok((await store.list()).length <= 1);
+    const entry = await store.open(file.options);
+    if (!entry.has(PREFIX) || !(await entry.readPrefix())) await entry.writePrefix(file.prefix);
+    for (const [c, bytes] of file.data.entries())
+      if (!(await entry.read(c))) assert.equal(await entry.write(c, bytes), true, `chunk ${c}: ${entry.problem}`);
+    assert.equal(entry.problem, null);
+    await entry.close();
+    assert.deepEqual(
+      (await store.list()).map(({ complete }) => complete),
+      [true],
+    );
+    await store.clear();
+    await store.close();
+  });
 
 test('entries without bytes are removed by the next visit, unless they are in use', async () => {
   const options = { backend: /** @type {const} */ ('file'), path, name: 'tidy' };

@@ -357,7 +357,7 @@ export const MUTATIONS = [
   {
     id: 'cache-share-count',
     file: 'session/cache',
-    from: 'if (block) shelf->users[number_of(shelf, block)]++;',
+    from: 'if (block) size_class->users[number_of(size_class, block)]++;',
     to: '',
     breaks: 'a block lives as long as a fork uses it',
     tests: ['c:test_cache', 'c:test_session'],

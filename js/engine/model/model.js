@@ -89,7 +89,7 @@ export class LocalModel {
     this.info = {
       ...plan,
       id: crypto.getRandomValues(new Uint32Array(2)).join('-'),
-      authenticated: options.integrity !== undefined,
+      authenticated: plan.integrity !== null,
       threads: wasm.threads,
       tensorParallel: null,
       promptCache: null,

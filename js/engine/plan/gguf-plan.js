@@ -213,12 +213,13 @@ export function openRepacked(repacked, dataStart, file, compiled, expectedHash) 
   const { tensors, head, known: header, bytes, tag } = repacked;
   repacked.known = undefined; // the header is freed when the source is closed, not only when the model is closed
   file.expect?.(head, bytes, tag);
+  if (expectedHash) file.trustHashes?.();
   return RepackedSource.open(
     file,
     compiled,
     placeTensors(tensors, dataStart),
     header,
-    expectedHash && { expected: expectedHash, bytes },
+    expectedHash && { expected: expectedHash, bytes, start: dataStart },
   );
 }
 

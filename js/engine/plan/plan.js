@@ -173,24 +173,34 @@ async function readFirstBytes(file, url, cache, { signal, integrity }) {
   return { head: await readRange(file, 0, FIRST_READ_BYTES, signal), cached: null };
 }
 
+/** Returns the SHA-256 in an `integrity` value. Throws ARGUMENT. @param {string | null | undefined} integrity */
+const hashBytes = async (integrity) =>
+  integrity == null ? null : (await onDemand(import('../../wasm/sha256.js'))).integrityBytes(integrity);
+
 /**
  * Plans a model. Throws NOT_A_MODEL, TRUNCATED, FORMAT, CHECKSUM, UNSUPPORTED, SHAPE, NOMEM, ARGUMENT (for options),
  * and errors of sources.
  * @param {Compiled} compiled
  * @param {Source} source
  * @param {ByteSource} file  the opened source
- * @param {LoadOptions & { exact?: boolean }} options  `exact`: see memory-fit.js
+ * @param {LoadOptions & { exact?: boolean }} loadOptions  `exact`: see memory-fit.js
  * @param {Cache | null} [cache]
  * @param {boolean} [apply]  whether to reduce sizes that do not fit in the budget
  * @param {boolean} [ignoresCache]  true if the cached entry of this address is out of date
  * @returns {Promise<Planned>}
  */
-export async function planModel(compiled, source, file, options, cache = null, apply = false, ignoresCache = false) {
-  const { signal } = options;
-  const integrity =
-    options.integrity === undefined
-      ? null
-      : (await onDemand(import('../../wasm/sha256.js'))).integrityBytes(options.integrity);
+export async function planModel(
+  compiled,
+  source,
+  file,
+  loadOptions,
+  cache = null,
+  apply = false,
+  ignoresCache = false,
+) {
+  const { signal, integrity: expected = source.integrity } = loadOptions;
+  const options = { ...loadOptions, integrity: expected };
+  await hashBytes(expected); // throws before the first request
   const url = keyOf(source);
   let start = await readFirstBytes(file, url, ignoresCache ? null : cache, options);
   for (let tries = start.cached ? -1 : 0; ; tries++) {
@@ -221,12 +231,13 @@ export async function planModel(compiled, source, file, options, cache = null, a
         version === 2 ? sections(head) : sections(manifest, 0, manifest.length),
       );
       plan.cached = start.cached ?? plan.cached;
+      plan.integrity = expected ?? (repacked?.integrity || null);
       const { prefix_bytes: prefixBytes, heap_bytes: regionBytes } = fit.numbers;
       const result = {
         plan,
         head,
         manifest,
-        integrity,
+        integrity: await hashBytes(plan.integrity),
         expectedHash: null,
         url,
         cached: !!start.cached,
@@ -463,6 +474,7 @@ function describe(
     },
     ...fit,
     cached: { bytes: 0, complete: false },
+    integrity: null,
     tokensPerSecond: null,
   };
 }

@@ -5,7 +5,9 @@
  */
 import { TILED } from '../bq4/weight-types.js';
 import { BqError } from '../../shared/errors.js';
-import { integrityOf, Sha256 } from '../../wasm/sha256.js';
+import { changedError } from '../../storage/load/refetch.js';
+import { CHUNK_BYTES } from '../../shared/sections.js';
+import { bytesBefore, integrityOf, Sha256, STATE_BYTES } from '../../wasm/sha256.js';
 import { Wasm } from '../../wasm/wasm.js';
 import { locate } from '../../storage/sources/split.js';
 import { endOfTensors } from './layout.js';
@@ -71,12 +73,24 @@ const largestPiece = (tensors) => Math.max(PIECE_BYTES, ...tensors.map(({ stored
 
 /**
  * State of the check of the whole file's hash. With this check the file is read strictly from its first byte to its
- * last.
+ * last, and a chunk of the repacked file is computed from hashed bytes only. Reading begins at a chunk whose state is
+ * known: at the first one, or at one that was reached in this visit or in an earlier one.
  * @typedef {object} IntegrityCheck
  * @property {Uint8Array} expected  SHA-256
  * @property {number} bytes         length of the file
+ * @property {number} start         offset of the first chunk in the repacked file
  * @property {Sha256} hash
  * @property {number} at            number of bytes hashed so far
+ * @property {number} next          the next chunk whose state will be known, after `nextAt` bytes
+ * @property {number} nextAt
+ * @property {Map<number, Uint8Array>} states  state of the hash before each chunk, by its index
+ */
+
+/**
+ * Storage of states of the hash between visits, by index of the chunk.
+ * @typedef {object} HashStates
+ * @property {(chunk: number) => Promise<Uint8Array | null>} readHashState
+ * @property {(chunk: number, state: Uint8Array) => Promise<void>} writeHashState
  */
 
 /** @implements {ByteSource} */
@@ -88,6 +102,13 @@ export class RepackedSource {
   #converters;
   /** @type {IntegrityCheck | null} */
   #check;
+  /** Stores states of the hash; null without a cache. Set by the load. @type {HashStates | null} */
+  hashStates = null;
+  /**
+   * A copy of the file that is written while it is downloaded. Set by the load.
+   * @type {import('../../storage/sources/cross-origin.js').StoredCopy | null}
+   */
+  storedCopy = null;
   /** The beginning of the file, which was fetched for its header and is not requested again. */
   #head;
   /** Length of the repacked file. */
@@ -122,7 +143,7 @@ export class RepackedSource {
    * @param {ByteSource} file @param {Compiled} compiled
    * @param {readonly PlacedTensor[]} tensors  in the order of the file if `integrity` is given
    * @param {Uint8Array} [head]  bytes that were already read from the beginning of the file
-   * @param {{ expected: Uint8Array, bytes: number } | null} [integrity]
+   * @param {Pick<IntegrityCheck, 'expected' | 'bytes' | 'start'> | null} [integrity]
    */
   static async open(file, compiled, tensors, head = new Uint8Array(), integrity = null) {
     const converters = new Map();
@@ -139,7 +160,14 @@ export class RepackedSource {
       tensors,
       converters,
       head,
-      integrity && { ...integrity, hash: new Sha256(await Wasm.create(compiled, HASH_BYTES + ALLOCATOR_BYTES)), at: 0 },
+      integrity && {
+        ...integrity,
+        hash: new Sha256(await Wasm.create(compiled, HASH_BYTES + ALLOCATOR_BYTES)),
+        at: 0,
+        next: 0,
+        nextAt: 0,
+        states: new Map([[0, new Uint8Array(STATE_BYTES)]]),
+      },
     );
   }
 
@@ -159,8 +187,65 @@ export class RepackedSource {
     return this.#file.renamed;
   }
 
+  /**
+   * Returns the number of stored bytes after which the hash's state belongs to a chunk: all bytes that earlier chunks
+   * are computed from have been hashed, except those of a unit that continues in this chunk.
+   * @param {IntegrityCheck} check @param {number} chunk
+   */
+  #bytesBefore(check, chunk) {
+    const offset = check.start + chunk * CHUNK_BYTES;
+    const last = this.#tensors.findLast((tensor) => tensor.offset < offset);
+    if (!last) return 0;
+    const units = Math.floor((offset - last.offset) / last.unit);
+    return last.from + (offset < last.offset + last.bytes ? units * last.storedUnit : last.storedBytes);
+  }
+
+  /**
+   * Sets the hash to its state before a chunk. Throws CHANGED if the state is unknown.
+   * @param {IntegrityCheck} check @param {number} offset  beginning of the chunk in the repacked file
+   */
+  async #seek(check, offset) {
+    const chunk = (offset - check.start) / CHUNK_BYTES;
+    const state = check.states.get(chunk) ?? (await this.hashStates?.readHashState(chunk));
+    if (!state) throw changedError(this.#file);
+    check.hash.state = state;
+    check.at = bytesBefore(state);
+    this.#setNext(check, chunk + 1);
+  }
+
+  /** @param {IntegrityCheck} check @param {number} chunk */
+  #setNext(check, chunk) {
+    [check.next, check.nextAt] = [chunk, this.#bytesBefore(check, chunk)];
+  }
+
+  /** Adds the bytes after those that were added. @param {IntegrityCheck} check @param {Uint8Array} bytes */
+  #hash(check, bytes) {
+    for (let i = 0; i < bytes.length;) {
+      const part = bytes.subarray(i, Math.min(i + HASH_BYTES, i + Math.max(check.nextAt - check.at, 0) || Infinity));
+      check.hash.add(part);
+      i += part.length;
+      check.at += part.length;
+      for (
+        ;
+        check.nextAt <= check.at && check.start + check.next * CHUNK_BYTES < this.size;
+        this.#setNext(check, check.next + 1)
+      )
+        check.states.set(check.next, check.hash.state);
+    }
+  }
+
+  /**
+   * Stores the state of the hash before a chunk, so that a later visit can continue there.
+   * @param {number} chunk
+   */
+  async saveHashState(chunk) {
+    const state = this.#check?.states.get(chunk);
+    if (state) await this.hashStates?.writeHashState(chunk, state);
+  }
+
   /** @type {ByteSource['stream']} */
   async *stream(offset, end, signal) {
+    if (this.#check) await this.#seek(this.#check, offset);
     const to = Math.min(end, this.size);
     const last = this.#check && to === this.size;
     /** The last piece, which is withheld until the whole file has been checked. @type {Uint8Array | null} */
@@ -170,7 +255,7 @@ export class RepackedSource {
       pending = last ? piece.slice() : null;
       if (!pending) yield piece;
     }
-    if (last) this.#verify();
+    if (last) await this.#verify();
     if (pending) yield pending;
   }
 
@@ -207,11 +292,9 @@ export class RepackedSource {
     if (!check) return yield* all;
     this.#head = new Uint8Array();
     for await (const piece of all) {
-      for (let i = Math.max(check.at - at, 0); i < piece.length; i += HASH_BYTES) {
-        const part = piece.subarray(i, i + HASH_BYTES);
-        check.hash.add(part);
-        check.at += part.length;
-      }
+      const unhashed = piece.subarray(Math.max(check.at - at, 0));
+      await this.storedCopy?.write(check.at, unhashed);
+      this.#hash(check, unhashed);
       const skip = Math.max(from - at, 0);
       at += piece.length;
       if (skip < piece.length) yield piece.subarray(skip);
@@ -219,7 +302,7 @@ export class RepackedSource {
   }
 
   /** Throws TRUNCATED, INTEGRITY. */
-  #verify() {
+  async #verify() {
     const check = /** @type {IntegrityCheck} */ (this.#check);
     if (check.at < check.bytes)
       throw new BqError('TRUNCATED', `${this.name} ends after ${check.at} of ${check.bytes} bytes`, {
@@ -235,6 +318,7 @@ export class RepackedSource {
           hint: 'this is not the requested file: check the address and the integrity',
         },
       );
+    await this.storedCopy?.close();
   }
 
   /**
@@ -308,6 +392,7 @@ export class RepackedSource {
   async close() {
     this.#head = new Uint8Array();
     this.#wasm.release();
+    await this.storedCopy?.abort();
     await this.#file.close();
   }
 }

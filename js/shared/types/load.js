@@ -113,6 +113,8 @@
  * @property {number | null} contextThatFits  largest context that fits with one session; 0 if none fits
  * @property {GaveUp[]} gaveUp      reductions that a load makes, or has made, to stay within the budget, in this order
  * @property {{ bytes: number, complete: boolean }} cached  how much of the file is cached
+ * @property {string | null} integrity  SHA-256 that the file must have (`sha256-…`): of the option, or of the hub's list
+ *   of files; null if none is known
  * @property {string} [file]  for a name of a repository: the chosen file
  * @property {string} [fileReason]  why this file was chosen
  * @property {number | null} tokensPerSecond  an estimate from a short measurement of the kernels; null if not measured

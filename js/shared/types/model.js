@@ -25,7 +25,7 @@
  * Fields of a loaded model in addition to those of its plan.
  * @typedef {object} ModelFields
  * @property {string} id  identifies the model among all models that were loaded
- * @property {boolean} authenticated  whether `integrity` was given; no token is computed from a file with another hash
+ * @property {boolean} authenticated  whether the plan has an `integrity`; no token is computed from a file with another hash
  * @property {number} threads  number of threads that compute
  * @property {{ parts: number, tokens: number } | null} tensorParallel  tensor parallelism without shared memory: the
  *   number of workers that compute parts of a product, including the engine's own, and the smallest batch in tokens for

@@ -14,6 +14,7 @@
  * @property {boolean} [pages]  whether any part of a complete file can be read at any time (`parts` of an entry)
  * @property {{ read: () => Promise<Uint8Array | null>, write: (bytes: Uint8Array) => Promise<void> }} [measurements]
  *   file with the engine's measurements of this machine (js/wasm/measurements.js)
+ * @property {boolean} [crossOrigin]  whether files are shared with other sites (js/storage/sources/cross-origin.js)
  * @property {(url: string) => Promise<{ fileId: string, fileBytes: number, prefixBytes: number, prefix: Uint8Array, cachedBytes: number, complete: boolean } | null>} find
  *   Returns the cached file of an address, or null.
  * @property {(url: string, signal?: AbortSignal) => Promise<(() => Promise<void>) | null>} [turn]  Waits for the
@@ -30,6 +31,8 @@
  * @typedef {object} EngineStore
  * @property {import('../../storage/cache/types.js').BackendName} backend  kind of storage in use
  * @property {string} reason  why a better backend is not in use; '' if this is the best one
+ * @property {boolean} crossOrigin  whether files are shared with other sites: the option was given, and the browser has
+ *   Cross-Origin Storage
  * @property {() => Promise<import('../../storage/cache/types.js').Listed[]>} list  Lists the cached files.
  * @property {() => Promise<import('../../storage/cache/types.js').Usage>} usage  Returns the space in use and the
  *   available space.
@@ -55,6 +58,9 @@
  * @property {(bytes: Uint8Array) => Promise<unknown>} writePrefix
  * @property {(chunk: number, bytes: Uint8Array) => Promise<boolean>} [intact]  Checks that the bytes equal those
  *   written, for files without hashes of their own.
+ * @property {(chunk: number, state: Uint8Array) => Promise<void>} [writeHashState]  Stores the state of the file's
+ *   SHA-256 before a chunk.
+ * @property {(chunk: number) => Promise<Uint8Array | null>} [readHashState]  Returns a stored state.
  * @property {(slots: Map<number, { arrivedBytes?: Uint8Array }>) => void} [keepAhead]  Stores chunks that have arrived
  *   but are not verified yet, from now on. Only chunks whose hash matches the file's are stored; the bytes are not
  *   modified

@@ -4,12 +4,13 @@
  *   journal    records of verified chunks (layout.js), written after the chunk itself
  *   prefix     the first bytes of the model file
  *   s0, s1, …  its chunks, `perSegment` in each
+ *   hash0, hash1  states of SHA-256 (layout.js), while a file with `integrity` is downloaded
  *   used, pinned, at-…  marks: files of one byte, whose date is the time when the mark was set
  * A process that is killed loses at most the chunk that was being written. Writes are not flushed: after a power cut
  * records may exist without their bytes, so readers compare the hash of each chunk.
  */
 import { CHUNK_BYTES } from '../../shared/sections.js';
-import { encodeRecord, lengthOf, PREFIX, RECORD_BYTES, replay } from './layout.js';
+import { encodeRecord, isState, lengthOf, PREFIX, RECORD_BYTES, replay } from './layout.js';
 
 /** @import { About, Backend, Space } from './types.js' */
 
@@ -74,6 +75,7 @@ class Segments {
   /** @param {number} index @returns {[string, number]} name of the file with the chunk, and its offset there */
   #locate(index) {
     if (index === PREFIX) return ['prefix', 0];
+    if (isState(index)) return [`hash${index % 2}`, 0];
     const perSegment = this.#perSegment;
     return [`s${Math.floor(index / perSegment)}`, (index % perSegment) * CHUNK_BYTES];
   }

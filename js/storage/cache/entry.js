@@ -4,9 +4,9 @@
  * `problem`, and a chunk that can't be read counts as missing.
  */
 import { BqError } from '../../shared/errors.js';
-import { CHUNK_BYTES } from '../../shared/sections.js';
+import { CHUNK_BYTES, u32 } from '../../shared/sections.js';
 import { keepAhead } from './early-write.js';
-import { chunksOf, lengthOf, PREFIX } from './layout.js';
+import { chunksOf, lengthOf, PREFIX, STATE_BYTES, stateIndex } from './layout.js';
 import { lock } from './locks.js';
 
 /** @import { About, Backend, EntryOptions, Space } from './types.js' */
@@ -229,6 +229,34 @@ export class Entry {
         return false;
       }
     }, false);
+  }
+
+  /**
+   * Stores the state of the file's SHA-256 before a chunk, if this tab is the writer. To be called before the preceding
+   * chunk is written.
+   * @param {number} c @param {Uint8Array} state @returns {Promise<void>}
+   */
+  async writeHashState(c, state) {
+    if (this.problem || !this.#releaseWrite) return;
+    const bytes = new Uint8Array(STATE_BYTES);
+    new DataView(bytes.buffer).setUint32(0, c, true);
+    bytes.set(state, 8);
+    await this.#serial(async (space) => {
+      const hash = (await this.#host.hash?.(bytes)) ?? null;
+      await this.#withRoom(() => space.write(stateIndex(c), bytes, hash)).catch((error) => this.#fail(error));
+    }, undefined);
+  }
+
+  /** Returns the stored state before a chunk; null if there is none. @param {number} c */
+  readHashState(c) {
+    return this.#serial(async (space) => {
+      const index = stateIndex(c);
+      const bytes = new Uint8Array(STATE_BYTES);
+      const storedHash = (await space.scan()).get(index);
+      const isStored = storedHash !== undefined && (await space.read(index, 0, bytes, false).catch(() => false));
+      if (!isStored || u32(bytes, 0) !== c) return null;
+      return storedHash === null || (await this.#host.hash?.(bytes)) === storedHash ? bytes.subarray(8) : null;
+    }, null);
   }
 
   /**

@@ -1,5 +1,5 @@
 /** The cache of model files. Downloads are stored chunk by chunk and continue at the next visit. */
-import { callback, kind, milliseconds, number, oneOf, text } from '../../shared/checks.js';
+import { callback, flag, kind, milliseconds, number, oneOf, text } from '../../shared/checks.js';
 import { BqError, onDemand } from '../../shared/errors.js';
 import { nameOf } from '../sources/file-name.js';
 import { isNode } from '../../shared/node.js';
@@ -7,7 +7,7 @@ import { follow } from '../../shared/async.js';
 import { checkBy } from '../../shared/options.js';
 import { within } from '../../shared/timeouts.js';
 import { Entry } from './entry.js';
-import { chunksOf, lengthOf, MEASUREMENTS, PREFIX } from './layout.js';
+import { chunksOf, isState, lengthOf, MEASUREMENTS, PREFIX } from './layout.js';
 import { lock } from './locks.js';
 import { hex } from '../../shared/hex.js';
 import { hide } from '../../shared/hide.js';
@@ -101,18 +101,27 @@ export class Store {
   #channel;
   /** Settles when the last write of measurements has ended. */
   #written = Promise.resolve();
+  /** Questions about the storage that the browser did not answer. @type {Set<string>} */
+  #unanswered = new Set();
 
   /**
    * @param {Backend} backend @param {string} reason @param {StoreOptions & { name: string }} options
    * @param {number} maxBytes
    */
-  constructor(backend, reason, { name, path, hash, sha256 = platformSha256, stallTimeout = 20_000 }, maxBytes) {
+  constructor(
+    backend,
+    reason,
+    { name, path, hash, sha256 = platformSha256, stallTimeout = 20_000, crossOrigin },
+    maxBytes,
+  ) {
     /** The backend in use. @type {BackendName} */
     this.backend = backend.name;
     /** The reason why no better backend is used; '' if it is the best one. */
     this.reason = reason;
     /** Whether complete files can be used for paging: an entry has `parts`. */
     this.pages = backend.name === 'opfs' || backend.name === 'file';
+    /** Whether files of other sites are used (the option `crossOrigin`, where the browser has the storage). */
+    this.crossOrigin = !!crossOrigin && 'crossOriginStorage' in (globalThis.navigator ?? {});
     this.#backend = backend;
     this.#sha256 = sha256;
     this.#maxBytes = maxBytes;
@@ -196,7 +205,7 @@ export class Store {
   async usage() {
     const files = await this.#loadFiles();
     const { usage = 0, quota = 0 } = await this.#estimate();
-    const persisted = (await globalThis.navigator?.storage?.persisted?.().catch(() => false)) ?? false;
+    const persisted = (await this.#ask('persisted')) ?? false;
     return { files: files.length, cachedBytes: sum(files), usage, quota, maxBytes: this.#maxBytes, persisted };
   }
 
@@ -396,6 +405,7 @@ export class Store {
     const hashes = await space.scan();
     await space.close();
     let cachedBytes = 0;
+    for (const index of hashes.keys()) if (isState(index)) hashes.delete(index);
     for (const index of hashes.keys()) cachedBytes += lengthOf(about, index);
     const { url, name, fileId, fileBytes } = about;
     const complete = hashes.has(PREFIX) && hashes.size === chunksOf(about) + 1;
@@ -432,7 +442,17 @@ export class Store {
   /** Returns the browser's estimate of the storage; empty if there is none. @returns {Promise<StorageEstimate>} */
   async #estimate() {
     if (isNode || this.backend === 'memory') return {};
-    return (await globalThis.navigator?.storage?.estimate?.().catch(() => ({}))) ?? {};
+    return (await this.#ask('estimate')) ?? {};
+  }
+
+  /**
+   * Asks the browser about the storage. A question that it does not answer in time is not asked again.
+   * @param {'estimate' | 'persisted'} question @returns {Promise<any>}  undefined without an answer
+   */
+  async #ask(question) {
+    if (this.#unanswered.has(question)) return undefined;
+    const answer = (async () => globalThis.navigator?.storage?.[question]?.())().catch(() => undefined);
+    return within('storeOpen', answer).catch(() => void this.#unanswered.add(question));
   }
 
   /**
@@ -472,6 +492,7 @@ const OPTION_CHECKS = {
   name: kind('letters, digits, spaces, ".", "_" and "-"', (v) => !text(v) && STORE_NAME.test(v)),
   path: text,
   stallTimeout: milliseconds,
+  crossOrigin: flag,
   hash: callback,
   sha256: callback,
 };

@@ -4,6 +4,20 @@ import { CHUNK_BYTES } from '../../shared/sections.js';
 /** Index that stands for the prefix instead of a chunk. */
 export const PREFIX = 0xffffffff;
 
+/**
+ * The state of SHA-256 before a chunk, for files whose hash is checked while they are repacked: u32 chunk, u32 0, and
+ * the state. The states of the two newest chunks are stored, with these indices in place of a chunk's: a state is
+ * stored before the chunk that precedes it, so one of them belongs to the first missing chunk at any time.
+ */
+export const STATE_BYTES = 112;
+const LAST_STATE = 0xfffffffe;
+
+/** Returns the index of the state before a chunk. @param {number} chunk */
+export const stateIndex = (chunk) => LAST_STATE - (chunk % 2);
+
+/** Whether an index stands for a state. @param {number} index */
+export const isState = (index) => index === LAST_STATE || index === LAST_STATE - 1;
+
 /** Name of the file with measurements of the machine by engines. It can't be confused with the key of a model. */
 export const MEASUREMENTS = 'measurements';
 
@@ -58,8 +72,12 @@ export function replay(journal) {
 export const chunksOf = ({ fileBytes, prefixBytes }) => Math.ceil((fileBytes - prefixBytes) / CHUNK_BYTES);
 
 /**
- * Returns the length of a chunk or of the prefix, in bytes.
+ * Returns the length of a chunk, of the prefix or of a state, in bytes.
  * @param {{ fileBytes: number, prefixBytes: number }} about @param {number} index
  */
 export const lengthOf = ({ fileBytes, prefixBytes }, index) =>
-  index === PREFIX ? prefixBytes : Math.min(CHUNK_BYTES, fileBytes - prefixBytes - index * CHUNK_BYTES);
+  isState(index)
+    ? STATE_BYTES
+    : index === PREFIX
+      ? prefixBytes
+      : Math.min(CHUNK_BYTES, fileBytes - prefixBytes - index * CHUNK_BYTES);

@@ -7,11 +7,12 @@ import { Disk } from './disk.js';
 
 /**
  * Returns null instead of an error if the file is missing.
- * @template T @param {Promise<T>} promise @returns {Promise<T | null>}
+ * @template T @param {Promise<T>} promise @param {string[]} [codes]  errors that mean that
+ * @returns {Promise<T | null>}
  */
-const unlessMissing = (promise) =>
+const unlessMissing = (promise, codes = ['ENOENT']) =>
   promise.catch((error) => {
-    if (error.code === 'ENOENT') return null;
+    if (codes.includes(error.code)) return null;
     throw error;
   });
 
@@ -33,26 +34,59 @@ const handleOf = (file) => ({
   close: () => file.close(),
 });
 
+/**
+ * Opens or writes a file. A folder in its place is deleted first.
+ * @template T @param {any} fs  node:fs/promises @param {string} path @param {() => Promise<T>} write @returns {Promise<T>}
+ */
+const withoutFolder = (fs, path, write) =>
+  write().catch(async (error) => {
+    if (error.code !== 'EISDIR') throw error;
+    await fs.rm(path, { recursive: true });
+    return write();
+  });
+
 /** @param {any} fs  node:fs/promises @param {(name: string) => string} path @returns {Folder} */
 const fileFolder = (fs, path) => ({
   names: () => fs.readdir(path('')),
   async stat(name) {
     const stats = await unlessMissing(fs.stat(path(name)));
-    return stats && { size: stats.size, date: stats.mtimeMs };
+    return stats && { size: stats.isFile() ? stats.size : 0, date: stats.mtimeMs };
   },
-  bytes: (name) => unlessMissing(fs.readFile(path(name))),
-  put: (name, bytes) => fs.writeFile(path(name), bytes),
-  remove: (name) => fs.rm(path(name), { force: true }),
+  // Another program may have put a folder in the place of a file.
+  bytes: (name) => unlessMissing(fs.readFile(path(name)), ['ENOENT', 'EISDIR']),
+  put: (name, bytes) => withoutFolder(fs, path(name), () => fs.writeFile(path(name), bytes)),
+  remove: (name) => fs.rm(path(name), { recursive: true, force: true }),
   locate: async (name) => path(name),
   async edit(name) {
     const { O_CREAT, O_RDWR } = fs.constants;
-    return handleOf(await fs.open(path(name), O_RDWR | O_CREAT, 0o644));
+    return handleOf(await withoutFolder(fs, path(name), () => fs.open(path(name), O_RDWR | O_CREAT, 0o644)));
   },
   async view(name) {
     const file = await unlessMissing(fs.open(path(name), 'r'));
     return file && handleOf(file);
   },
 });
+
+/**
+ * Creates a folder and the missing folders above it. (The option `recursive` of Node's mkdir never returns in a file
+ * system such as /proc, which reports the folder above as missing although it exists.)
+ * @param {any} fs  node:fs/promises @param {string} path @param {(path: string) => string} dirname
+ */
+async function makeFolder(fs, path, dirname) {
+  const make = async () => {
+    try {
+      await fs.mkdir(path);
+    } catch (error) {
+      if (/** @type {any} */ (error).code !== 'EEXIST' || !(await fs.stat(path)).isDirectory()) throw error;
+    }
+  };
+  await make().catch(async (error) => {
+    const parent = dirname(path);
+    if (error.code !== 'ENOENT' || parent === path) throw error;
+    await makeFolder(fs, parent, dirname);
+    await make();
+  });
+}
 
 /** Whether a process is running. @param {number} pid */
 function isRunning(pid) {
@@ -79,9 +113,9 @@ function pathOf(text) {
  * @param {string} name  of the store @param {string} path  path or `file:` address of the folder with the stores
  */
 export async function openFiles(name, path) {
-  const [fs, { join }] = [await nodeModule('fs/promises'), await nodeModule('path')];
+  const [fs, { dirname, join }] = [await nodeModule('fs/promises'), await nodeModule('path')];
   const root = join(pathOf(path), name);
-  await fs.mkdir(root, { recursive: true });
+  await makeFolder(fs, root, dirname);
 
   /** Whether another process holds a lock. @param {string} file */
   async function isHeldElsewhere(file) {
@@ -129,7 +163,7 @@ export async function openFiles(name, path) {
         .map((/** @type {any} */ e) => e.name),
     async folder(key, create = false) {
       const folder = join(root, key);
-      if (create) await fs.mkdir(folder, { recursive: true });
+      if (create) await makeFolder(fs, folder, dirname);
       else if (!(await unlessMissing(fs.stat(folder)))) return null;
       return fileFolder(fs, (file) => join(folder, file));
     },

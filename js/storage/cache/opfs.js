@@ -23,12 +23,12 @@ const hasSync = () => 'createSyncAccessHandle' in FileSystemFileHandle.prototype
 const openSync = (file, options) => /** @type {any} */ (file).createSyncAccessHandle(options);
 
 /**
- * Returns null instead of an error if the file is missing.
+ * Returns null instead of an error if the file is missing, or if another script has put a folder in its place.
  * @template T @param {Promise<T>} promise @returns {Promise<T | null>}
  */
 const unlessMissing = (promise) =>
   promise.catch((error) => {
-    if (error.name === 'NotFoundError') return null;
+    if (error.name === 'NotFoundError' || error.name === 'TypeMismatchError') return null;
     throw error;
   });
 
@@ -79,7 +79,9 @@ const plainHandle = (file) => ({
 /** @param {FileSystemDirectoryHandle} folder @returns {Folder} */
 function opfsFolder(folder) {
   const file = (/** @type {string} */ name) => unlessMissing(folder.getFileHandle(name));
+  const remove = (/** @type {string} */ name) => unlessMissing(folder.removeEntry(name, { recursive: true }));
   const edit = async (/** @type {string} */ name) => {
+    if (!(await file(name))) await remove(name); // a folder in its place
     const created = await folder.getFileHandle(name, { create: true });
     return hasSync() ? syncHandle(await openSync(created), () => file(name)) : plainHandle(created);
   };
@@ -98,7 +100,7 @@ function opfsFolder(folder) {
       return stored && bytesOf(stored);
     },
     async put(name, bytes) {
-      await unlessMissing(folder.removeEntry(name));
+      await remove(name);
       const handle = await edit(name);
       try {
         await handle.write(bytes, 0);
@@ -107,7 +109,7 @@ function opfsFolder(folder) {
       }
     },
     async remove(name) {
-      await unlessMissing(folder.removeEntry(name));
+      await remove(name);
     },
     locate: (name) => folder.getFileHandle(name),
     edit,

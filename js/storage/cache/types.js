@@ -66,6 +66,8 @@
  * @property {string} [path]      folder of the 'file' backend (Node); created if it is missing
  * @property {number} [stallTimeout] milliseconds without a new chunk after which another tab that downloads the same
  *   file counts as stalled. Default 20000
+ * @property {boolean} [crossOrigin]  whether GGUF files whose SHA-256 is known are shared with other sites, in browsers
+ *   with Cross-Origin Storage. The browser may ask the user. Default false
  * @property {(bytes: Uint8Array) => bigint | Promise<bigint>} [hash]  computes XXH64 with seed 0, for files without
  *   hashes
  * @property {(bytes: Uint8Array) => Uint8Array | Promise<Uint8Array>} [sha256]  Default: the browser's function, which

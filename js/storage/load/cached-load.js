@@ -6,6 +6,7 @@ import { Wasm } from '../../wasm/wasm.js';
 
 export { PREFIX };
 
+/** @import { HashStates } from '../../format/gguf/repacked.js' */
 /** @import { Planned } from '../../engine/plan/plan.js' */
 /** @import { Cache, CacheEntry, EngineOptions, Plan, Source } from '../../shared/types.js' */
 /** @import { Compiled } from '../../wasm/wasm.js' */
@@ -78,21 +79,22 @@ export async function sharePrefix(cache, planResult, signal) {
   return null;
 }
 
-/** Drops all chunks. A chunk with a matching hash must be dropped twice. @param {CacheEntry} entry */
-async function dropChunks(entry) {
-  for (let c = 0; c < 2 * entry.chunks; c++) if (entry.has(c >> 1)) await entry.drop(c >> 1);
-}
-
 /**
- * Opens the entry of a file. `written` resolves when the prefix is stored or can't be stored; `reads`: whether chunks
- * may be read from the entry.
+ * Opens the entry of a file. `written` resolves when the prefix is stored or can't be stored.
  * @param {Cache} cache
  * @param {Planned} planned
  * @param {Uint8Array} prefix  verified
  * @param {Uint8Array} [hash]  the payload of HASH
+ * @param {import('../sources/types.js').ByteSource} [file]  the source, which stores states of its hash in the entry
  */
-export async function openEntry(cache, { url, prefixBytes, cached, totalBytes, fileId, expectedHash }, prefix, hash) {
-  if (!url) return { entry: null, written: Promise.resolve(), reads: false };
+export async function openEntry(
+  cache,
+  { url, prefixBytes, cached, totalBytes, fileId, expectedHash },
+  prefix,
+  hash,
+  file,
+) {
+  if (!url) return { entry: null, written: Promise.resolve() };
   const kind = hash && u32(hash, 0);
   const entry = await cache.open({
     url,
@@ -103,9 +105,12 @@ export async function openEntry(cache, { url, prefixBytes, cached, totalBytes, f
     prefixBytes,
     hashes: hash && kind === XXH64 ? new BigUint64Array(hash.slice(8).buffer) : null,
   });
-  // The hash of a whole file is computed in one visit, so chunks of an earlier visit can't be used.
-  const reads = !expectedHash || !!entry.complete;
-  if (!reads) await dropChunks(entry);
+  if (expectedHash && file && cache.crossOrigin && !entry.has(0)) {
+    const { StoredCopy } = await onDemand(import('../sources/cross-origin.js'));
+    file.storedCopy = await StoredCopy.create(expectedHash);
+  }
+  // An incomplete download continues where the state of the file's hash is stored, else it starts again (CHANGED).
+  if (expectedHash && file && entry.writeHashState) file.hashStates = /** @type {HashStates} */ (entry);
   // A prefix that is stored but was not found is damaged.
   const storedPrefix = cached || !entry.has(PREFIX) ? null : await entry.read(PREFIX);
   if (storedPrefix?.some((byte, i) => byte !== prefix[i])) await entry.drop(PREFIX);
@@ -115,7 +120,7 @@ export async function openEntry(cache, { url, prefixBytes, cached, totalBytes, f
         () => {},
         () => {},
       );
-  return { entry, written, reads };
+  return { entry, written };
 }
 
 /**

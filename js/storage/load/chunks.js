@@ -45,6 +45,8 @@ export class Chunks {
   #runningJobs = 0;
   #isPaused = false;
   #isClosed = false;
+  /** Whether to download, although another tab has the write lock: it has stalled, or has just ended. */
+  #ignoresWriter = false;
   /** Functions that wake readers which wait for a free buffer. @type {Set<() => void>} */
   #waiters = new Set();
   /** Number of chunks that are filled or being filled. */
@@ -207,7 +209,7 @@ export class Chunks {
         continue;
       }
       const parallel = this.#file.parallel ?? 0;
-      const cached = this.#entry && (this.#entry.has(first) || this.#entry.role === 'reader');
+      const cached = this.#entry && (this.#entry.has(first) || (this.#entry.role === 'reader' && !this.#ignoresWriter));
       const isSingleStream = !cached && parallel === 0;
       const n = cached ? 1 : this.#countUncached(first, isSingleStream ? Infinity : this.#rangeChunks);
       if (this.#runningJobs >= (cached ? 3 : Math.max(parallel, 1)) || (cached && this.#isFull(first))) return;
@@ -265,6 +267,14 @@ export class Chunks {
       if (bytesRead && bytesRead.buffer !== bytes.buffer) bytes.set(bytesRead.subarray(0, bytes.length));
       if (bytesRead?.length === bytes.length) return this.#deliver(c, bytes, true, signal);
       if (bytesRead) await entry.drop(c); // stored incompletely
+      // A source that is read in order continues with one stream for all chunks from this one on.
+      if (this.#file.parallel === 0 && !signal.aborted) {
+        this.release(bytes);
+        this.#ignoresWriter = true;
+        this.#nextToRequest = Math.min(this.#nextToRequest, c);
+        this.#restartRequests(new DOMException('the chunk is not cached', 'AbortError'));
+        return;
+      }
       await this.#fill(c, bytes, signal);
       this.arrived += bytes.length;
       this.#deliver(c, bytes, false, signal);

@@ -273,25 +273,23 @@ export class Loading {
     const { prefixBytes: from, totalBytes } = this.#planResult;
     const { version } = this.plan;
     const dataSections = version === 2 ? sections(prefix, HEADER + u64(prefix, 16), from) : {};
-    /** @type {CacheEntry | null} */
-    let readable = null;
     if (this.#cache && this.#isCacheable) {
-      const {
-        entry,
-        written: prefixWritten,
-        reads,
-      } = await (
+      const { entry, written: prefixWritten } = await (
         await onDemand(import('./cached-load.js'))
-      ).openEntry(this.#cache, this.#planResult, prefix, dataSections.HASH);
+      ).openEntry(this.#cache, this.#planResult, prefix, dataSections.HASH, this.#file);
       this.#entry = entry;
-      readable = reads ? entry : null;
       this.#prefixStored = prefixWritten.then(this.#releaseTurn);
     }
     this.#file.expect?.(this.#planResult.head, totalBytes);
+    const hasHash = dataSections.HASH || this.#planResult.expectedHash;
     // Without hashes and version tags another version is detected by comparing samples at the end.
-    const samples =
-      dataSections.HASH || !this.#file.remote || this.#file.tag ? null : new Samples(this.#file, totalBytes - from);
-    const chunks = new Chunks(this.#file, readable, { from, total: totalBytes, head: this.#planResult.head }, signal);
+    const samples = hasHash || !this.#file.remote || this.#file.tag ? null : new Samples(this.#file, totalBytes - from);
+    const chunks = new Chunks(
+      this.#file,
+      this.#entry,
+      { from, total: totalBytes, head: this.#planResult.head },
+      signal,
+    );
     this.#chunks = chunks;
     this.#entry?.keepAhead?.(chunks.slots);
     if (this.#paused) chunks.pause();
@@ -316,7 +314,7 @@ export class Loading {
       this.#meter?.report(this.#paused ? 'paused' : phase, scale * (at + chunks.arrived));
       await this.#loadChunk(chunks, c, bytes, cached, yielder);
     }
-    if (dataSections.HASH || !this.#hasFetched) return;
+    if (hasHash || !this.#hasFetched) return;
     if (this.#file.renamed) throw renamedError(this.#file);
     if (!this.#file.parallel) return;
     if ((await this.#file.changed?.(signal)) || (await samples?.differ(signal))) throw changedError(this.#file);
@@ -329,7 +327,7 @@ export class Loading {
   async #loadChunk(chunks, c, bytes, cached, yielder) {
     if (cached && this.#planResult.repacked && !((await this.#entry?.intact?.(c, bytes)) ?? true)) {
       await this.#entry?.drop(c);
-      // The hash of the entire file needs all bytes from one visit.
+      // The hash of the entire file can't be continued at a chunk in its middle.
       if (this.#planResult.expectedHash) throw changedError(this.#file);
       bytes = await chunks.refetch(c);
       cached = false;
@@ -348,7 +346,10 @@ export class Loading {
     }
     this.#announce();
     // The next chunk is verified after this one is stored, so a page that is killed loses at most one chunk.
-    if (!cached && this.#entry && !this.#entry.problem) await this.#entry.write(c, bytes).catch(() => {});
+    if (!cached && this.#entry && !this.#entry.problem) {
+      await this.#file.saveHashState?.(c + 1);
+      await this.#entry.write(c, bytes).catch(() => {});
+    }
     chunks.release(bytes);
   }
 

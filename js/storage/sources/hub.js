@@ -28,7 +28,10 @@ const PREFERRED_BITS = [4, 5, 6, 3, 8, 2, 16, 1, 32];
 const ACCESS_ADVICE = 'pass an access token, fromUrl(name, { token }), or download the file there';
 
 /** @typedef {Extract<Source, { kind: 'hub' }>} HubSource */
-/** A file of a repository. @typedef {{ path: string, bytes: number }} HubFile */
+/**
+ * A file of a repository; `integrity`: its SHA-256, in the notation of the option, if the hub lists it.
+ * @typedef {{ path: string, bytes: number, integrity?: string }} HubFile
+ */
 
 /** Returns the URL of a hub, with a path that ends in "/". Throws ARGUMENT. @param {string | URL | undefined} hubUrl */
 export function hubAddress(hubUrl = HUB) {
@@ -62,8 +65,9 @@ function loadableFiles(files) {
   return files
     .filter(({ path }) => /\.(gguf|bq4)$/.test(path) && !/mmproj|imatrix/i.test(path))
     .filter(({ path }) => !/-\d{5}-of-\d{5}\.gguf$/.test(path) || partsOf(path).length > 0)
-    .map(({ path, bytes }) => ({
+    .map(({ path, bytes, integrity }) => ({
       path,
+      integrity,
       bytes: partsOf(path).reduce((sum, part) => sum + (bytesOf.get(part) ?? 0), 0) || bytes,
     }));
 }
@@ -111,18 +115,45 @@ async function defaultBudget() {
   return Math.min(bytes / 2, MAX_HEAP);
 }
 
+/**
+ * Returns the SHA-256 of a GGUF file in the notation of `integrity`. Other files have hashes of their own.
+ * @param {string} path @param {unknown} oid  as the hub lists it, hexadecimal
+ */
+function integrityOf(path, oid) {
+  if (!/\.gguf$/.test(path) || partsOf(path).length || !/^[0-9a-f]{64}$/.test(String(oid))) return undefined;
+  const bytes = String(oid).match(/../g) ?? [];
+  return `sha256-${btoa(String.fromCharCode(...bytes.map((byte) => parseInt(byte, 16))))}`;
+}
+
+/**
+ * Returns the SHA-256 of a named file; undefined if its hub doesn't list it, or if the file is completely cached.
+ * @param {URL} hub @param {HubSource} source @param {string} path @param {string} url
+ * @param {AbortSignal | undefined} signal @param {any} cache
+ */
+async function listedIntegrity(hub, source, path, url, signal, cache) {
+  if (!/\.gguf$/.test(path) || (await cache?.find?.(url)?.catch(() => null))?.complete) return undefined;
+  const folder = path.includes('/') ? `/${path.slice(0, path.lastIndexOf('/'))}` : '';
+  const files = await listFiles(hub, source, signal, folder).catch(() => {
+    signal?.throwIfAborted();
+    return []; // such as a mirror that has only files
+  });
+  return files.find((file) => file.path === path)?.integrity;
+}
+
 /** Returns the headers of requests to the hub. @param {string | undefined} token */
 const headersOf = (token) => (token ? { Authorization: `Bearer ${token}` } : undefined);
 
 /**
  * Requests the list of a repository's files. Throws NETWORK, HTTP_STATUS, FORMAT.
- * @param {URL} hub @param {HubSource} source @param {AbortSignal} [signal] @returns {Promise<HubFile[]>}
+ * @param {URL} hub @param {HubSource} source @param {AbortSignal} [signal]
+ * @param {string} [folder]  only the files in this folder, '' or with '/' at its beginning. Default: all files
+ * @returns {Promise<HubFile[]>}
  */
-async function listFiles(hub, { repo, revision, retries = 1, retryDelay, timeout, token }, signal) {
-  const path = `api/models/${repo}/tree/${revision}`;
+async function listFiles(hub, { repo, revision, retries = 1, retryDelay, timeout, token }, signal, folder) {
+  const path = `api/models/${repo}/tree/${revision}${folder ?? ''}`;
   const list = new RemoteSource({
     kind: 'url',
-    url: `${pathOnHub(hub, path)}?recursive=true`,
+    url: pathOnHub(hub, path) + (folder === undefined ? '?recursive=true' : ''),
     retries,
     retryDelay,
     timeout,
@@ -132,8 +163,8 @@ async function listFiles(hub, { repo, revision, retries = 1, retryDelay, timeout
   });
   try {
     const text = new TextDecoder().decode(await readRange(list, 0, MAX_LIST_BYTES, signal));
-    return JSON.parse(text).flatMap((/** @type {any} */ { type, path, size }) =>
-      type === 'file' ? { path: String(path), bytes: Number(size) } : [],
+    return JSON.parse(text).flatMap((/** @type {any} */ { type, path, size, lfs }) =>
+      type === 'file' ? { path: String(path), bytes: Number(size), integrity: integrityOf(path, lfs?.oid) } : [],
     );
   } catch (cause) {
     signal?.throwIfAborted();
@@ -207,6 +238,7 @@ export async function resolveHub(source, { memoryBudget, signal, cache }) {
   const hub = hubAddress(hubUrl);
   const prefix = pathOnHub(hub, `${repo}/resolve/${revision}/`);
   let path = file;
+  let integrity;
   let facts;
   if (!path) {
     const files = await listFiles(hub, { ...source, revision }, signal).catch(async (error) => {
@@ -217,13 +249,16 @@ export async function resolveHub(source, { memoryBudget, signal, cache }) {
     const ofType = files.filter((entry) => !type || hasType(entry.path, type));
     const best = bestFile(ofType, WEIGHTS_SHARE * (memoryBudget ?? (await defaultBudget())));
     if (!best) throw noFile(repo, files, type);
-    path = best.path;
+    ({ path, integrity } = best);
     facts = { file: path, fileReason: type ? `requested by the type ${type}; ${best.reason}` : best.reason };
   }
+  const url = pathOnHub(hub, `${repo}/resolve/${revision}/${path}`);
+  if (file) integrity = await listedIntegrity(hub, { ...source, revision }, file, url, signal, cache);
   return {
     kind: 'url',
-    url: pathOnHub(hub, `${repo}/resolve/${revision}/${path}`),
+    url,
     ...sourceOptions,
+    integrity,
     hints: statusHints(repo),
     headers: headersOf(token),
     facts,

@@ -3,7 +3,7 @@
 /**
  * A source of a model as plain data, which can be posted to a worker. kinds.js has the methods of each kind. `hints`:
  * hints of errors by the status of the server's response. `headers`: of each request. `type`: type of the weights, in
- * the name of a repository's file. `facts`: additional properties of the plan.
+ * the name of a repository's file. `integrity`: SHA-256 of the file, unless the load has an option of this name. `facts`: additional properties of the plan.
  * @typedef {({ kind: 'url', url: string, mirrors?: string[], retries?: number, retryDelay?: number, timeout?: number,
  *     single?: boolean, hints?: Record<number, string>, headers?: Record<string, string> }
  *   | { kind: 'blob', blob: Blob, place?: string } | { kind: 'bytes', bytes: Uint8Array }
@@ -11,7 +11,7 @@
  *   | { kind: 'hub', repo: string, file?: string, type?: string, revision: string, hubUrl?: string,
  *     token?: string, retries?: number, retryDelay?: number, timeout?: number }
  *   | { kind: 'several', sources: Source[] } | { kind: 'file', path: string } | { kind: 'parts', parts: FilePart[] }) &
- *   { companion?: Source, manifest?: Uint8Array,
+ *   { companion?: Source, manifest?: Uint8Array, integrity?: string,
  *     facts?: { file?: string, fileReason?: string, converted?: File } }} Source
  */
 
@@ -74,6 +74,10 @@
  * @property {() => void} [trustHashes]  allows different tags, because the caller compares hashes
  * @property {(signal?: AbortSignal) => Promise<boolean>} [nextMirror]  continues with the next mirror; false: no mirror
  *   is left
+ * @property {import('../../format/gguf/repacked.js').HashStates | null} [hashStates]  storage of states of the file's
+ *   hash, so that its check continues at the next visit
+ * @property {import('./cross-origin.js').StoredCopy | null} [storedCopy]  a copy to write while the file is downloaded
+ * @property {(chunk: number) => Promise<void>} [saveHashState]  stores the state before a chunk
  * @property {(signal?: AbortSignal) => Promise<boolean>} [changed]  whether the address has another file now
  */
 
