@@ -75,7 +75,7 @@ static bq_status add_member(bq_session *s, bq_session *member, uint32_t len, bq_
   bq_status status = bq_eviction_begin(member, start, len, err);
   if (!status) status = bq_cache_open(&member->kv, start, end, err);
   if (status) return status;
-  bq_recurrence_open(&member->recurrence, start);
+  bq_recurrence_open(&member->recurrence, &s->model->config, &member->skipped, start);
   member->part.owner = s;
   member->part.start = start;
   member->part.length = len;

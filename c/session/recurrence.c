@@ -69,13 +69,18 @@ void bq_recurrence_truncate(bq_recurrence *r, uint32_t n) {
     if (r->held[i].position > n) r->held[i].position = BQ_NO_SNAPSHOT;
 }
 
-void bq_recurrence_open(bq_recurrence *r, uint32_t start) {
-  const size_t bytes = r->floats * sizeof *r->next;
-  if (!bytes) return;
+void bq_recurrence_open(bq_recurrence *r, const bq_config *c, const bq_layer_set *skipped,
+                        uint32_t start) {
+  if (!r->floats) return;
   const float *from = bq_recurrence_find(r, start);
   bq_assert(from || start == 0);
-  if (from) memcpy(r->next, from, bytes);
-  else memset(r->next, 0, bytes);
+  r->start = from ? from : r->next;
+  if (!from) memset(r->next, 0, r->floats * sizeof *r->next);
+  for (uint32_t i = 0; from && i < c->layers; i++) {
+    if (!bq_config_recurs(c, i)) continue;
+    const size_t n = bq_layer_set_has(skipped, i) ? r->layer_floats : (size_t)bq_state_past(c);
+    memcpy(bq_recurrence_state(r, c, i), bq_recurrence_start(r, c, i), n * sizeof *from);
+  }
 }
 
 /* The entry for the next snapshot after a complete block: a free one, or the oldest. NULL: the
@@ -117,4 +122,8 @@ void bq_recurrence_fill(bq_recurrence *r, uint32_t block, uint32_t computed) {
 
 float *bq_recurrence_state(const bq_recurrence *r, const bq_config *c, uint32_t layer) {
   return r->next + states_before(c, layer) * r->layer_floats;
+}
+
+const float *bq_recurrence_start(const bq_recurrence *r, const bq_config *c, uint32_t layer) {
+  return r->start + states_before(c, layer) * r->layer_floats;
 }

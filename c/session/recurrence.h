@@ -16,6 +16,7 @@
 #define BQ_RECURRENCE_H
 
 #include "bq.h"
+#include "model/config.h"
 
 #define BQ_NO_SNAPSHOT UINT32_MAX
 /* Maximum bytes of all snapshots after complete blocks; there are always at least two of them. */
@@ -34,6 +35,8 @@ typedef struct bq_recurrence {
   size_t floats;       /* of a snapshot; 0: no layer has a state */
   size_t layer_floats; /* of one layer in a snapshot */
   float *next;         /* [floats]: states in the open batch, per layer after its computed rows */
+  const float *start;  /* [floats]: the snapshot at the beginning of the open batch; `next` if it
+                          begins at position 0 */
   bq_snapshot *held;   /* [n_held]: the two recent ones, then those after complete blocks in no
                           particular order */
   uint32_t n_held;
@@ -52,8 +55,11 @@ float *bq_recurrence_find(const bq_recurrence *r, uint32_t n);
 void bq_recurrence_truncate(bq_recurrence *r, uint32_t n);
 
 /* Called at the beginning of a forward batch, after `start` positions, whose snapshot must exist;
- * and at its end, after `end` positions, which makes a snapshot. */
-void bq_recurrence_open(bq_recurrence *r, uint32_t start);
+ * and at its end, after `end` positions, which makes a snapshot. The matrices of states, nearly all
+ * of their bytes, are not copied: the first row of a batch reads them from the snapshot and writes
+ * them to `next`, in all layers but the skipped ones. */
+void bq_recurrence_open(bq_recurrence *r, const bq_config *config, const bq_layer_set *skipped,
+                        uint32_t start);
 void bq_recurrence_close(bq_recurrence *r, uint32_t end);
 
 /* Position of the snapshot that is saved in addition to the one after `computed` positions: the one
@@ -63,7 +69,9 @@ uint32_t bq_recurrence_saved_block(const bq_recurrence *r, uint32_t computed);
  * states. */
 void bq_recurrence_fill(bq_recurrence *r, uint32_t block, uint32_t computed);
 
-/* The state of a layer in the open batch. */
+/* The state of a layer in the open batch; and the one at its beginning, in which only matrices may
+ * be read. */
 float *bq_recurrence_state(const bq_recurrence *r, const bq_config *config, uint32_t layer);
+const float *bq_recurrence_start(const bq_recurrence *r, const bq_config *config, uint32_t layer);
 
 #endif

@@ -12,7 +12,8 @@
 #include "kernels/kernels.h"
 #include "model/config.h"
 
-/* Number of floats of a layer's state. */
+/* Number of floats of a layer's state, and of the inputs of convolutions at its beginning. */
+uint64_t bq_state_past(const bq_config *c);
 uint64_t bq_state_floats(const bq_config *c);
 
 /* Computes channels from...to - 1 of `tokens` rows of a short convolution of K taps (LFM2), and
@@ -38,10 +39,12 @@ typedef struct bq_delta {
   const float *dt;    /* [value_heads] */
   const float *decay; /* [value_heads], negative */
   const float *norm;  /* [value_dim] */
-  const float *in;    /* [tokens][channels]: q, k, v before the convolution */
-  const float *z;     /* [tokens][value_heads][value_dim] */
+  float *in;          /* [tokens][channels]: q, k, v before the convolution; overwritten */
+  float *z;           /* [tokens][value_heads][value_dim]; overwritten */
   const float *a, *b; /* [tokens][value_heads] */
-  float *state;
+  const float *from;  /* the state before the first row; only its matrices are read */
+  float *state;       /* the state after the last row; its convolution's inputs are those before the
+                         first. May be `from` */
   float *out;         /* [tokens][value_heads][value_dim] */
   size_t tokens;
 } bq_delta;
@@ -61,6 +64,7 @@ void bq_delta_head(const bq_config *c, const bq_delta *d, uint32_t key_head);
 typedef struct bq_mamba_rows {
   const float *vectors[3]; /* the vectors that the comment of each function lists */
   float *in;               /* [tokens][values + channels + value_heads] */
+  const float *from;       /* as bq_delta.from */
   float *state;
   float *out;              /* [tokens][value_heads][value_dim] */
   size_t tokens;

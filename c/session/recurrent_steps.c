@@ -13,12 +13,14 @@ typedef struct segment {
   const bq_session *s;
   uint32_t at, tokens; /* index of the first row in the micro-batch, and number of rows */
   bool first;          /* the segment is the beginning of the text */
+  bool opens;          /* it is the beginning of the session's part of the batch */
 } segment;
 
 /* The segment that begins at row `from` of the micro-batch. */
 static segment segment_at(const bq_micro_batch *j, uint32_t from) {
   const bq_row row = bq_row_at(j->s, j->batch_at + from);
-  return (segment){row.s, from, bq_min32(row.remaining, j->tokens - from), row.position == 0};
+  return (segment){row.s, from, bq_min32(row.remaining, j->tokens - from), row.position == 0,
+                   !row.s->sequence.n_texts && row.position == row.s->part.start};
 }
 
 /* Vector `i` of a step. */
@@ -52,6 +54,13 @@ static float *rows_of(const bq_layer_run *p, bq_buffer buffer, const segment *g)
   return p->j->buffer[buffer] + (size_t)g->at * p->w->kind->cols[buffer];
 }
 
+/* The layer's state before a segment, whose matrices are read. */
+static const float *state_before(const bq_layer_run *p, const segment *g) {
+  const bq_recurrence *r = &g->s->recurrence;
+  const bq_config *c = &p->s->model->config;
+  return g->opens ? bq_recurrence_start(r, c, p->layer) : bq_recurrence_state(r, c, p->layer);
+}
+
 /* Key heads, each with its value heads, are divided among threads. */
 bq_stage bq_delta_step(const bq_layer_run *p, const bq_layer_step *step, size_t thread,
                        size_t threads) {
@@ -71,6 +80,7 @@ bq_stage bq_delta_step(const bq_layer_run *p, const bq_layer_step *step, size_t 
                           .z = rows_of(p, BQ_BUFFER_DELTA_Z, &g),
                           .a = rows_of(p, BQ_BUFFER_DELTA_A, &g),
                           .b = rows_of(p, BQ_BUFFER_DELTA_B, &g),
+                          .from = state_before(p, &g),
                           .state = bq_recurrence_state(&g.s->recurrence, c, p->layer),
                           .out = rows_of(p, BQ_BUFFER_STATE_OUT, &g),
                           .tokens = g.tokens};
@@ -98,6 +108,7 @@ bq_stage bq_mamba_step(const bq_layer_run *p, const bq_layer_step *step, size_t 
       g = segment_at(p->j, g.at);
       m.in = rows_of(p, BQ_BUFFER_MAMBA_IN, &g);
       m.out = rows_of(p, BQ_BUFFER_STATE_OUT, &g);
+      m.from = state_before(p, &g);
       m.state = bq_recurrence_state(&g.s->recurrence, c, p->layer);
       m.tokens = g.tokens;
       m.first = g.first;

@@ -4,18 +4,22 @@
  *   build/native/bench-state [rounds, 7]
  *   node_modules/.bin/node build/bench-kernels/state.js [rounds]
  *
- * One pass updates the states of all layers and heads, as one token does, so that they come from
- * memory as they do there. Medians are printed. `us` is one pass; `read_us` reads the same bytes
- * and does nothing else. Each weight of a state counts as read and written once. */
+ * One pass updates the states of all layers and heads, from the snapshot of the token before to the
+ * states of the next one, as one token does, so that they come from memory as they do there.
+ * Medians are printed. `us` is one pass; `read_us` reads the same bytes and does nothing else. Each
+ * weight of a state counts as read and written once.
+ */
 #define _POSIX_C_SOURCE 199309L /* clock_gettime */
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include "plain_read.h"
 #include "session/state_update.h"
 
-enum { MOST_ROUNDS = 99 };
+enum { MOST_ROUNDS = 99, MOST_DIM = 128 };
 
 typedef struct shape {
   const char *name;
@@ -40,14 +44,20 @@ static int by_size(const void *a, const void *b) {
   return (x > z) - (x < z);
 }
 
-static void pass(const shape *s, const bq_config *c, float *states) {
-  static float q[BQ_STATE_DIM_MAX], k[BQ_STATE_DIM_MAX], v[BQ_STATE_DIM_MAX];
-  static float delta[BQ_STATE_DIM_MAX], out[BQ_STATE_DIM_MAX];
+static void pass(const shape *s, const float *from, float *to) {
+  static float q[MOST_DIM], k[MOST_DIM], v[MOST_DIM], delta[MOST_DIM], out[MOST_DIM];
   const size_t floats = (size_t)s->key * s->value;
-  for (uint32_t i = 0; i < BQ_STATE_DIM_MAX; i++) q[i] = k[i] = v[i] = 0.01f * (float)(i % 7);
+  for (uint32_t i = 0; i < MOST_DIM; i++) q[i] = k[i] = v[i] = 0.01f * (float)(i % 7);
   for (size_t i = 0; i < (size_t)s->layers * s->heads; i++) {
-    if (s->mamba) bq_mamba_update(c, states + i * floats, 0.9f, q, k, v, out);
-    else bq_delta_update(c, states + i * floats, 0.9f, 0.5f, q, k, v, delta, out);
+    const float *old = from + i * floats;
+    float *state = to + i * floats;
+    if (s->mamba) {
+      bq_state_update(old, state, s->key, s->value, 0.9f, q, k, v, out);
+      continue;
+    }
+    memcpy(state, old, floats * sizeof *state);
+    bq_state_multiply(state, s->key, s->value, 0.9f, k, delta);
+    bq_state_update(state, state, s->key, s->value, 0.9f, q, k, delta, out);
   }
 }
 
@@ -57,14 +67,13 @@ int main(int argc, char **argv) {
   uint64_t sink = 0;
   for (size_t n = 0; n < sizeof shapes / sizeof *shapes; n++) {
     const shape *s = &shapes[n];
-    const bq_config c = {.state_key_dim = s->key, .state_value_dim = s->value};
     const size_t floats = (size_t)s->layers * s->heads * s->key * s->value;
-    float *states = calloc(floats, sizeof *states);
+    float *states = calloc(floats, sizeof *states), *next = calloc(floats, sizeof *next);
     double seconds[MOST_ROUNDS], reads[MOST_ROUNDS];
-    if (!states) return 1;
+    if (!states || !next) return 1;
     for (int round = -1; round < rounds; round++) { /* the first warms up */
       const double start = now();
-      pass(s, &c, states);
+      pass(s, round % 2 ? states : next, round % 2 ? next : states);
       const double middle = now();
       sink = plain_read(states, floats / 2, sink);
       if (round < 0) continue;
@@ -78,6 +87,7 @@ int main(int argc, char **argv) {
            "\"read_us\": %.0f, \"gb_per_s\": %.2f}\n",
            s->name, (double)floats * 4e-6, us, reads[rounds / 2] * 1e6, bytes / us * 1e-3);
     free(states);
+    free(next);
   }
   return sink == 1; /* so that reads are not left out */
 }

@@ -15,12 +15,12 @@ import { newPage, ROOT } from './site.mjs';
 failOnFaults();
 
 /**
- * Gzipped bytes of all that a browser transfers for the page, the model aside: of these the engine's module takes at most 107,800
+ * Gzipped bytes of all that a browser transfers for the page, the model aside: of these the engine's module takes at most 108,950
  * (MODULE_LIMIT in tools/size.mjs).
  */
-const LIMIT = 174_650;
-/** The same from a host that compresses with Brotli: 150 KB. The module without VNNI is 290 bytes larger than that with VNNI. */
-const BROTLI_LIMIT = 151_150;
+const LIMIT = 175_850;
+/** The same from a host that compresses with Brotli: 152 KB. The module without VNNI is 290 bytes larger than that with VNNI. */
+const BROTLI_LIMIT = 152_100;
 /** Answers that it takes, but for the script that each thread begins with. */
 const REQUESTS = 8;
 /** @type {Record<string, string>} */
