@@ -12,7 +12,7 @@ const ROOT = fileURLToPath(new URL('..', import.meta.url));
  * error groups and hints, sources on the hub and the conversion of Standard JSON Schemas. THREAD_LIMIT includes the page's own
  * script in tests/browser/readme.test.mjs.
  */
-export const SCRIPT_LIMIT = 65_170;
+export const SCRIPT_LIMIT = 65_230;
 export const THREAD_LIMIT = 13_050;
 
 /** Limit in gzipped bytes for a library adapter. */
