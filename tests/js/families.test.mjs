@@ -390,6 +390,7 @@ const REFUSED = [
   ['lfm3', { rope_scaling: { rope_type: 'linear', factor: 2 } }, /rope_scaling is .*each kind of layer/],
   ['lfm3', { rope_parameters: { rope_type: 'default', rope_theta: 500 } }, /rope_parameters is .*each kind of layer/],
   ['gemma4', { rope_parameters: { rope_theta: 500 } }, /rope_parameters is .*each kind of layer/],
+  ['lfm3', { model_type: 'gpt_oss' }, /"gpt_oss" its smallest model has 21 billion weights.*at most 4 GB/],
 ];
 for (const [name, change, says] of REFUSED)
   test(`refused by name: ${name} with ${JSON.stringify(change)}`, () => {

@@ -199,6 +199,13 @@ test('unsupported properties are refused by name, with a list of supported ones'
     /expected one of llama, .*\bqwen3\b.*\bgemma3\b/,
   );
   await not(
+    { 'general.architecture': ['text', 'gpt-oss'] },
+    tensors,
+    'UNSUPPORTED',
+    /architecture "gpt-oss"/,
+    /^its smallest model has 21 billion weights.*at most 4 GB.*expected one of/,
+  );
+  await not(
     {},
     [{ ...tensors[0], type: 15 }, ...tensors.slice(1)],
     'UNSUPPORTED',

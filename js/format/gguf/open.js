@@ -13,7 +13,7 @@ import { readRange } from '../../storage/sources/read.js';
 import { commonNameOf, STRIDE } from '../../storage/sources/split.js';
 import { metaOf, suppressedOf, unusedParts } from '../meta.js';
 import { ggufTables } from '../families/gguf.js';
-import { GGUF_ARCHITECTURES } from '../families/index.js';
+import { GGUF_ARCHITECTURES, REFUSED } from '../families/index.js';
 import { isOfSharedKeys } from '../families/layers.js';
 import { conversionOf, typeName, typeOf } from './types.js';
 
@@ -29,6 +29,7 @@ const FIRST_READ = 65536;
 
 /** Hints for files with an unsupported architecture. @type {Record<string, string>} */
 const ARCHITECTURE_HINTS = {
+  ...REFUSED,
   clip: 'this is the vision encoder of a model (mmproj); load the file of its language model',
   'bitnet-b1.58':
     "this is a file of Microsoft's bitnet.cpp, with weights of its own type I2_S; convert the safetensors of the model",
