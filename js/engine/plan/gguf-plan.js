@@ -6,6 +6,7 @@
 import { encodeDirectory, encodeSections, section } from '../../format/bq4/frame.js';
 import { endOfTensors, executionOrder, placeTensors } from '../../format/gguf/layout.js';
 import { openGguf } from '../../format/gguf/open.js';
+import { FileHash } from '../../format/gguf/file-hash.js';
 import { RepackedSource } from '../../format/gguf/repacked.js';
 import { conversionOf, engineTypeId } from '../../format/gguf/types.js';
 import { TYPES } from '../../format/bq4/weight-types.js';
@@ -209,18 +210,16 @@ export function readCachedManifest(prefix) {
  * @param {ByteSource} file  original file @param {Compiled} compiled
  * @param {Uint8Array | null} expectedHash  SHA-256 of the original file; null: not checked
  */
-export function openRepacked(repacked, dataStart, file, compiled, expectedHash) {
+export async function openRepacked(repacked, dataStart, file, compiled, expectedHash) {
   const { tensors, head, known: header, bytes, tag } = repacked;
   repacked.known = undefined; // the header is freed when the source is closed, not only when the model is closed
   file.expect?.(head, bytes, tag);
-  if (expectedHash) file.trustHashes?.();
-  return RepackedSource.open(
-    file,
-    compiled,
-    placeTensors(tensors, dataStart),
-    header,
-    expectedHash && { expected: expectedHash, bytes, start: dataStart },
-  );
+  const placedTensors = placeTensors(tensors, dataStart);
+  if (!expectedHash) return RepackedSource.open(file, compiled, placedTensors, header);
+  file.trustHashes?.();
+  const expected = { hash: expectedHash, bytes, start: dataStart };
+  const fileHash = await FileHash.open(file, compiled, placedTensors, expected, header ?? new Uint8Array());
+  return RepackedSource.open(file, compiled, placedTensors, header, fileHash);
 }
 
 /**

@@ -5,9 +5,6 @@
  */
 import { TILED } from '../bq4/weight-types.js';
 import { BqError } from '../../shared/errors.js';
-import { changedError } from '../../storage/load/refetch.js';
-import { CHUNK_BYTES } from '../../shared/sections.js';
-import { bytesBefore, integrityOf, Sha256 } from '../../wasm/sha256.js';
 import { Wasm } from '../../wasm/wasm.js';
 import { locate } from '../../storage/sources/split.js';
 import { endOfTensors } from './layout.js';
@@ -15,6 +12,7 @@ import { conversionOf, loadConverter, storedOffset } from './types.js';
 
 /** @import { ByteSource } from '../../storage/sources/types.js' */
 /** @import { Compiled } from '../../wasm/wasm.js' */
+/** @import { FileHash } from './file-hash.js' */
 /** @import { PlacedTensor } from './layout.js' */
 
 /** Approximate number of stored bytes that are repacked at once. */
@@ -23,8 +21,6 @@ const PIECE_BYTES = 1 << 18;
 const MAX_GAP_BYTES = 1 << 14;
 /** Heap bytes of the allocator's own records. */
 const ALLOCATOR_BYTES = 1 << 16;
-/** Number of bytes that are hashed at once. */
-const HASH_BYTES = 1 << 18;
 
 /**
  * Units `first` to `end` of a tensor; `from` to `to`: their bytes in the GGUF file. Both ends are exclusive.
@@ -71,31 +67,6 @@ async function* chain(first, then) {
  */
 const largestPiece = (tensors) => Math.max(PIECE_BYTES, ...tensors.map(({ storedUnit }) => storedUnit));
 
-/**
- * State of the check of the whole file's hash. With this check the file is read strictly from its first byte to its
- * last, and a chunk of the repacked file is computed from hashed bytes only. Reading begins at a chunk whose state is
- * known: at the first one, whose state is that after the header from which the load was planned, or at one that was
- * reached in this visit or in an earlier one.
- * @typedef {object} IntegrityCheck
- * @property {Uint8Array} expected  SHA-256
- * @property {number} bytes         length of the file, as far as known
- * @property {number} start         offset of the first chunk in the repacked file
- * @property {Sha256} hash
- * @property {number} at            number of bytes hashed so far
- * @property {number} next          the next chunk whose state will be known, after `nextAt` bytes
- * @property {number} nextAt        larger than `at`; Infinity after the last chunk
- * @property {Map<number, Uint8Array>} states  state of the hash before each chunk, by its index
- */
-
-/**
- * The file's entry in the cache, which stores states of the hash between visits, by index of the chunk.
- * @typedef {object} HashStates
- * @property {'writer' | 'reader'} role
- * @property {(chunk: number) => boolean} has
- * @property {(chunk: number) => Promise<Uint8Array | null>} readHashState
- * @property {(chunk: number, state: Uint8Array) => Promise<void>} writeHashState
- */
-
 /** @implements {ByteSource} */
 export class RepackedSource {
   #file;
@@ -103,17 +74,6 @@ export class RepackedSource {
   #tensors;
   /** Converters by the name of the storage type. @type {Map<string, (blocks: Uint8Array) => Uint8Array>} */
   #converters;
-  /** @type {IntegrityCheck | null} */
-  #check;
-  /** Stores states of the hash; null without a cache. Set by the load. @type {HashStates | null} */
-  hashStates = null;
-  /** Whether the chunks that are read may be stored, which then have the stored states. */
-  #isStorable = true;
-  /**
-   * A copy of the file that is written while it is downloaded. Set by the load.
-   * @type {import('../../storage/sources/cross-origin.js').StoredCopy | null}
-   */
-  storedCopy = null;
   /** The beginning of the file, which was fetched for its header and is not requested again. */
   #head;
   /** Length of the repacked file. */
@@ -123,10 +83,10 @@ export class RepackedSource {
    * @param {ByteSource} file  owned by the new source, which closes it
    * @param {Wasm} wasm @param {readonly PlacedTensor[]} tensors
    * @param {Map<string, (blocks: Uint8Array) => Uint8Array>} converters @param {Uint8Array} head
-   * @param {IntegrityCheck | null} check
+   * @param {FileHash | null} fileHash
    */
-  constructor(file, wasm, tensors, converters, head, check) {
-    this.#check = check;
+  constructor(file, wasm, tensors, converters, head, fileHash) {
+    this.fileHash = fileHash;
     this.#head = head;
     this.#file = file;
     this.#wasm = wasm;
@@ -146,11 +106,11 @@ export class RepackedSource {
 
   /**
    * @param {ByteSource} file @param {Compiled} compiled
-   * @param {readonly PlacedTensor[]} tensors  in the order of the file if `integrity` is given
+   * @param {readonly PlacedTensor[]} tensors  in the order of the file if its hash is checked
    * @param {Uint8Array} [head]  bytes that were already read from the beginning of the file
-   * @param {Pick<IntegrityCheck, 'expected' | 'bytes' | 'start'> | null} [integrity]
+   * @param {FileHash | null} [fileHash]
    */
-  static async open(file, compiled, tensors, head = new Uint8Array(), integrity = null) {
+  static async open(file, compiled, tensors, head = new Uint8Array(), fileHash = null) {
     const converters = new Map();
     for (const { stored } of tensors) {
       const converter = converters.has(stored.name) ? undefined : await loadConverter(stored);
@@ -159,15 +119,7 @@ export class RepackedSource {
     // The memory holds a piece in three forms: stored, converted and tiled. A converted or tiled piece is at most four
     // times as large as a stored one.
     const wasm = await Wasm.create(compiled, 9 * largestPiece(tensors) + ALLOCATOR_BYTES);
-    if (!integrity) return new RepackedSource(file, wasm, tensors, converters, head, null);
-    const hash = new Sha256(await Wasm.create(compiled, HASH_BYTES + ALLOCATOR_BYTES));
-    /** @type {IntegrityCheck} */
-    const check = { ...integrity, hash, at: 0, next: 0, nextAt: tensors[0].from, states: new Map() };
-    const source = new RepackedSource(file, wasm, tensors, converters, head, check);
-    // The header is hashed as it was read, since the bytes that the server sends later may differ.
-    source.#hash(check, head.subarray(0, tensors[0].from));
-    if (head.length) check.states.set(0, hash.state);
-    return source;
+    return new RepackedSource(file, wasm, tensors, converters, head, fileHash);
   }
 
   get name() {
@@ -176,12 +128,8 @@ export class RepackedSource {
   get type() {
     return this.#file.type;
   }
-  /** Whether chunks after one that was read must be read from the source, too. */
-  get inOrder() {
-    return this.#check !== null;
-  }
   get parallel() {
-    return this.#check ? 0 : this.#file.parallel;
+    return this.fileHash ? 0 : this.#file.parallel;
   }
   get tag() {
     return this.#file.tag;
@@ -190,77 +138,11 @@ export class RepackedSource {
     return this.#file.renamed;
   }
 
-  /**
-   * Returns the number of stored bytes after which the hash's state belongs to a chunk: all bytes that earlier chunks
-   * are computed from have been hashed, except those of a unit that continues in this chunk. For the first chunk, the
-   * largest such number.
-   * @param {IntegrityCheck} check @param {number} chunk
-   */
-  #bytesBefore(check, chunk) {
-    const offset = check.start + chunk * CHUNK_BYTES;
-    if (offset >= this.size) return Infinity;
-    const last = this.#tensors.findLast((tensor) => tensor.offset < offset);
-    if (!last) return this.#tensors[0].from;
-    const units = Math.floor((offset - last.offset) / last.unit);
-    return last.from + (offset < last.offset + last.bytes ? units * last.storedUnit : last.storedBytes);
-  }
-
-  /**
-   * Sets the hash to its state before a chunk. Throws CHANGED if the state is unknown, or if later chunks are stored:
-   * their bytes were hashed in an earlier visit, and those of this visit may differ.
-   * @param {IntegrityCheck} check @param {number} offset  beginning of the chunk in the repacked file
-   */
-  async #seek(check, offset) {
-    const chunk = (offset - check.start) / CHUNK_BYTES;
-    const states = this.hashStates;
-    const state = check.states.get(chunk) ?? (await states?.readHashState(chunk));
-    let isGap = false;
-    for (let c = chunk + 1; offset + (c - chunk) * CHUNK_BYTES < this.size; c++) isGap ||= !!states?.has(c);
-    if (!state || isGap || bytesBefore(state) > this.#bytesBefore(check, chunk)) throw changedError(this.#file);
-    // Another tab is storing chunks of another response, which may differ.
-    this.#isStorable &&= states?.role !== 'reader';
-    if (!chunk) await this.storedCopy?.write(0, this.#head.subarray(0, bytesBefore(state)));
-    check.hash.state = state;
-    check.at = bytesBefore(state);
-    this.#keepStates(check, chunk + 1);
-  }
-
-  /**
-   * Keeps the state of the hash for the chunks that it belongs to: none, one, or several within a long unit.
-   * @param {IntegrityCheck} check @param {number} next  the first chunk whose state is not known yet
-   */
-  #keepStates(check, next) {
-    for (; this.#bytesBefore(check, next) <= check.at; next++) check.states.set(next, check.hash.state);
-    [check.next, check.nextAt] = [next, this.#bytesBefore(check, next)];
-  }
-
-  /** Adds the bytes after those that were added. @param {IntegrityCheck} check @param {Uint8Array} bytes */
-  #hash(check, bytes) {
-    for (let i = 0; i < bytes.length;) {
-      const part = bytes.subarray(i, i + Math.min(HASH_BYTES, check.nextAt - check.at));
-      check.hash.add(part);
-      i += part.length;
-      check.at += part.length;
-      if (check.at === check.nextAt) this.#keepStates(check, check.next);
-    }
-  }
-
-  /**
-   * Stores the state of the hash before a chunk, so that a later visit can continue there. Returns whether the chunk
-   * before it may be stored.
-   * @param {number} chunk
-   */
-  async saveHashState(chunk) {
-    const state = this.#check?.states.get(chunk);
-    if (state && this.#isStorable) await this.hashStates?.writeHashState(chunk, state);
-    return this.#isStorable;
-  }
-
   /** @type {ByteSource['stream']} */
   async *stream(offset, end, signal) {
-    if (this.#check) await this.#seek(this.#check, offset);
+    await this.fileHash?.seek(offset);
     const to = Math.min(end, this.size);
-    const last = this.#check && to === this.size;
+    const last = this.fileHash && to === this.size;
     /** The last piece, which is withheld until the whole file has been checked. @type {Uint8Array | null} */
     let pending = null;
     for await (const piece of this.#pieces(offset, to, signal)) {
@@ -268,7 +150,7 @@ export class RepackedSource {
       pending = last ? piece.slice() : null;
       if (!pending) yield piece;
     }
-    if (last) await this.#verify();
+    if (last) await this.fileHash?.verify();
     if (pending) yield pending;
   }
 
@@ -276,7 +158,7 @@ export class RepackedSource {
   async *#pieces(offset, to, signal) {
     const parts = partsOf(this.#tensors, offset, to);
     let at = offset;
-    for (const group of this.#check ? [parts] : groupsOf(parts)) {
+    for (const group of this.fileHash ? [parts] : groupsOf(parts)) {
       for await (const { tensor, first, bytes } of this.#repackedUnits(group, to === this.size, signal)) {
         const begin = tensor.offset + first * tensor.unit;
         if (begin > at) {
@@ -292,46 +174,24 @@ export class RepackedSource {
   }
 
   /**
-   * Yields stored bytes. With an integrity check, bytes that belong to no tensor are also read and hashed.
+   * Yields stored bytes. If the file's hash is checked, bytes that belong to no tensor are also read and hashed.
    * @param {number} from @param {number} to @param {AbortSignal} [signal]
    */
   async *#stored(from, to, signal) {
-    const check = this.#check;
-    let at = check ? Math.min(from, check.at) : from;
+    const { fileHash } = this;
+    let at = fileHash ? Math.min(from, fileHash.at) : from;
     const fetched = this.#head.subarray(at, to);
     const pieces = fetched.length ? [fetched] : [];
     const next = at + fetched.length;
     const all = next < to ? chain(pieces, this.#file.stream(next, to, signal)) : pieces;
-    if (!check) return yield* all;
+    if (!fileHash) return yield* all;
     this.#head = new Uint8Array();
     for await (const piece of all) {
-      const unhashed = piece.subarray(Math.max(check.at - at, 0));
-      await this.storedCopy?.write(check.at, unhashed);
-      this.#hash(check, unhashed);
+      await fileHash.add(piece.subarray(Math.max(fileHash.at - at, 0)));
       const skip = Math.max(from - at, 0);
       at += piece.length;
       if (skip < piece.length) yield piece.subarray(skip);
     }
-  }
-
-  /** Throws TRUNCATED, INTEGRITY. */
-  async #verify() {
-    const check = /** @type {IntegrityCheck} */ (this.#check);
-    if (check.at < check.bytes)
-      throw new BqError('TRUNCATED', `${this.name} ends after ${check.at} of ${check.bytes} bytes`, {
-        offset: check.at,
-      });
-    const found = check.hash.end();
-    if (found.some((byte, i) => byte !== check.expected[i]))
-      throw new BqError(
-        'INTEGRITY',
-        `${this.name} (${check.at} bytes) has the hash ${integrityOf(found)}; expected ${integrityOf(check.expected)}`,
-        {
-          offset: 0,
-          hint: 'this is not the requested file: check the address and the integrity',
-        },
-      );
-    await this.storedCopy?.close();
   }
 
   /**
@@ -342,7 +202,7 @@ export class RepackedSource {
   async *#repackedUnits(group, last, signal) {
     if (!group.length) return;
     const start = group[0].from;
-    const stored = this.#stored(start, this.#check && last ? Infinity : group[group.length - 1].to, signal);
+    const stored = this.#stored(start, this.fileHash && last ? Infinity : group[group.length - 1].to, signal);
     let at = start;
     /** @type {Uint8Array} */
     let unused = new Uint8Array();
@@ -373,7 +233,7 @@ export class RepackedSource {
       }
       if (unit !== end) throw new BqError('FORMAT', `tensor "${tensor.name}" ends within a row`);
     }
-    for await (const _ of this.#check && last ? stored : []); // hashes the file to its end
+    for await (const _ of this.fileHash && last ? stored : []); // hashes the file to its end
     await stored.return(undefined);
   }
 
@@ -405,7 +265,7 @@ export class RepackedSource {
   async close() {
     this.#head = new Uint8Array();
     this.#wasm.release();
-    await this.storedCopy?.abort();
+    await this.fileHash?.storedCopy?.abort();
     await this.#file.close();
   }
 }

@@ -6,7 +6,7 @@ import { Wasm } from '../../wasm/wasm.js';
 
 export { PREFIX };
 
-/** @import { HashStates } from '../../format/gguf/repacked.js' */
+/** @import { HashStates } from '../../format/gguf/file-hash.js' */
 /** @import { Planned } from '../../engine/plan/plan.js' */
 /** @import { Cache, CacheEntry, EngineOptions, Plan, Source } from '../../shared/types.js' */
 /** @import { Compiled } from '../../wasm/wasm.js' */
@@ -105,16 +105,17 @@ export async function openEntry(
     prefixBytes,
     hashes: hash && kind === XXH64 ? new BigUint64Array(hash.slice(8).buffer) : null,
   });
-  if (expectedHash && file && cache.crossOrigin && !entry.has(0)) {
+  const fileHash = file?.fileHash;
+  if (expectedHash && fileHash && cache.crossOrigin && !entry.has(0)) {
     const { StoredCopy } = await onDemand(import('../sources/cross-origin.js'));
-    file.storedCopy = await StoredCopy.create(expectedHash);
+    fileHash.storedCopy = await StoredCopy.create(expectedHash);
   }
   // An incomplete download continues where the state of the file's hash is stored, else it starts again (CHANGED).
-  if (expectedHash && file && entry.writeHashState) file.hashStates = /** @type {HashStates} */ (entry);
+  if (fileHash && entry.writeHashState) fileHash.entry = /** @type {HashStates} */ (entry);
   // A prefix that is stored but was not found is damaged.
   const storedPrefix = cached || !entry.has(PREFIX) ? null : await entry.read(PREFIX);
   if (storedPrefix?.some((byte, i) => byte !== prefix[i])) await entry.drop(PREFIX);
-  if (!cached && !entry.has(0)) await file?.saveHashState?.(0);
+  if (!cached && !entry.has(0)) await fileHash?.save(0);
   const written = cached
     ? Promise.resolve()
     : entry.writePrefix(prefix).then(

@@ -308,7 +308,7 @@ export class Chunks {
 
   /** Reads a range of chunks from the source. @param {number} first @param {number} n @param {AbortSignal} signal */
   async #readFromSource(first, n, signal) {
-    if (this.#file.inOrder) this.#entry = null; // all later chunks come from the source, too
+    if (this.#file.fileHash) this.#entry = null; // it checks the bytes of all later chunks, too
     const startTime = performance.now();
     let c = first;
     const end = first + n;

@@ -346,7 +346,7 @@ export class Loading {
     }
     this.#announce();
     // The next chunk is verified after this one is stored, so a page that is killed loses at most one chunk.
-    if (!cached && !this.#entry?.problem && (await this.#file.saveHashState?.(c + 1)) !== false)
+    if (!cached && !this.#entry?.problem && (await this.#file.fileHash?.save(c + 1)) !== false)
       await this.#entry?.write(c, bytes).catch(() => {});
     chunks.release(bytes);
   }

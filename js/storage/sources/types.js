@@ -74,13 +74,8 @@
  * @property {() => void} [trustHashes]  allows different tags, because the caller compares hashes
  * @property {(signal?: AbortSignal) => Promise<boolean>} [nextMirror]  continues with the next mirror; false: no mirror
  *   is left
- * @property {import('../../format/gguf/repacked.js').HashStates | null} [hashStates]  storage of states of the file's
- *   hash, so that its check continues at the next visit
- * @property {import('./cross-origin.js').StoredCopy | null} [storedCopy]  a copy to write while the file is downloaded
- * @property {(chunk: number) => Promise<boolean>} [saveHashState]  stores the state before a chunk, and returns whether
- *   the chunk before it may be stored
- * @property {boolean} [inOrder]  whether all bytes after those that were read must be read from this source, too,
- *   since it checks their hash
+ * @property {import('../../format/gguf/file-hash.js').FileHash | null} [fileHash]  checks the hash of the whole file, for
+ *   which it is read in order
  * @property {(signal?: AbortSignal) => Promise<boolean>} [changed]  whether the address has another file now
  */
 
