@@ -121,6 +121,7 @@ const OWN_OPTIONS = [
   'maxBytes',
   'path',
   'sha256',
+  'crossOrigin',
 ];
 test('tables of options list only existing options', () => {
   const known = new Set([...Object.values(OPTIONS).flatMap((options) => Object.keys(options)), ...OWN_OPTIONS]);

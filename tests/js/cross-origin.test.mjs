@@ -71,7 +71,6 @@ test('a file that one site has downloaded is not downloaded by another one, and 
   t.after(server.close);
   const url = server.at('/model.gguf');
   const first = await site(t);
-  assert.equal(first.store?.crossOrigin, true);
   const expected = await idsOf(first, url);
   assert.deepEqual(state.calls.splice(0), ['request', 'create for *', 'close']);
   assert.deepEqual([...files.keys()], [hash]);

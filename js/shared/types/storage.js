@@ -31,8 +31,6 @@
  * @typedef {object} EngineStore
  * @property {import('../../storage/cache/types.js').BackendName} backend  kind of storage in use
  * @property {string} reason  why a better backend is not in use; '' if this is the best one
- * @property {boolean} crossOrigin  whether files are shared with other sites: the option was given, and the browser has
- *   Cross-Origin Storage
  * @property {() => Promise<import('../../storage/cache/types.js').Listed[]>} list  Lists the cached files.
  * @property {() => Promise<import('../../storage/cache/types.js').Usage>} usage  Returns the space in use and the
  *   available space.

@@ -120,7 +120,7 @@ export class Store {
     this.reason = reason;
     /** Whether complete files can be used for paging: an entry has `parts`. */
     this.pages = backend.name === 'opfs' || backend.name === 'file';
-    /** Whether files of other sites are used (the option `crossOrigin`, where the browser has the storage). */
+    /** Whether files are shared with other sites: the option, in a browser that has the storage. */
     this.crossOrigin = !!crossOrigin && 'crossOriginStorage' in (globalThis.navigator ?? {});
     this.#backend = backend;
     this.#sha256 = sha256;
@@ -158,7 +158,7 @@ export class Store {
             write: (bytes) => (this.#written = notes.put(MEASUREMENTS, bytes).catch(() => {})),
           }
         : undefined;
-    hide(this, 'pages', 'measurements');
+    hide(this, 'pages', 'measurements', 'crossOrigin');
   }
 
   /** @param {Uint8Array | string} content @returns {Promise<string>} */
