@@ -15,14 +15,15 @@
 #define INDEPENDENT _Pragma("GCC ivdep")
 #endif
 
-/* n as a multiple of the lanes of a vector, so that compilers add no loop for a remainder. */
-static size_t in_lanes(size_t n) { return n & ~(size_t)(BQ_STATE_LANES - 1); }
+/* Returns n, a multiple of the lanes of a vector, in a form that shows it: so compilers add no loop
+ * for a remainder. */
+static size_t round_to_lanes(size_t n) { return n & ~(size_t)(BQ_STATE_LANES - 1); }
 
 /* Four rows are computed together, so that sums over rows are loaded and stored once for them. */
 
 void bq_state_multiply(const float *s, size_t rows, size_t cols, float decay, const float *k,
                        float *sum) {
-  const size_t n = in_lanes(cols);
+  const size_t n = round_to_lanes(cols);
   memset(sum, 0, cols * sizeof *sum);
   for (size_t i = 0; i < rows; i += 4, s += 4 * cols) {
     const float k0 = k[i], k1 = k[i + 1], k2 = k[i + 2], k3 = k[i + 3];
@@ -36,7 +37,7 @@ void bq_state_multiply(const float *s, size_t rows, size_t cols, float decay, co
 
 void bq_state_update(const float *from, float *to, size_t rows, size_t cols, float decay,
                      const float *q, const float *k, const float *v, float *out) {
-  const size_t n = in_lanes(cols);
+  const size_t n = round_to_lanes(cols);
   memset(out, 0, cols * sizeof *out);
   for (size_t i = 0; i < rows; i += 4, from += 4 * cols, to += 4 * cols) {
     const float k0 = k[i], k1 = k[i + 1], k2 = k[i + 2], k3 = k[i + 3];
@@ -58,7 +59,7 @@ void bq_state_update(const float *from, float *to, size_t rows, size_t cols, flo
 
 void bq_convolve_4(const float *taps, float *state, size_t stride, float *row, size_t n) {
   float *middle = state + stride, *newest = middle + stride;
-  n = in_lanes(n);
+  n = round_to_lanes(n);
   INDEPENDENT
   for (size_t i = 0; i < n; i++) {
     const float *tap = taps + 4 * i, x = row[i];
@@ -72,7 +73,7 @@ void bq_convolve_4(const float *taps, float *state, size_t stride, float *row, s
 }
 
 void bq_swish(float *x, size_t n) {
-  n = in_lanes(n);
+  n = round_to_lanes(n);
   INDEPENDENT
   for (size_t i = 0; i < n; i++) x[i] *= 1.0f / (1.0f + bq_expf(-x[i]));
 }

@@ -7,7 +7,7 @@ import { u64 } from '../shared/sections.js';
 /** @import { Wasm } from './wasm.js' */
 
 /** Size of the hash's state in C (`bq_sha256_state`), in bytes, and offset of the number of added bytes in it. */
-export const STATE_BYTES = 104;
+const STATE_BYTES = 104;
 const TOTAL_AT = 32;
 
 export class Sha256 {
@@ -19,8 +19,10 @@ export class Sha256 {
     this.#wasm = wasm;
   }
 
-  /** The state after the added bytes, from which the hash can be continued, also by a later visit.
-   * @returns {Uint8Array} */
+  /**
+   * The state after the added bytes, from which the hash can be continued, also by a later visit.
+   * @returns {Uint8Array}
+   */
   get state() {
     return this.#state.slice();
   }

@@ -326,25 +326,40 @@ const longFile = randomGguf({ ...config, layers: 40 });
 const longIntegrity = `sha256-${createHash('sha256').update(longFile).digest('base64')}`;
 
 /**
+ * A server with the longer file, and an engine with a cache.
+ * @param {import('node:test').TestContext} t @param {object} [sourceOptions]
+ */
+async function openedLong(t, sourceOptions = { retries: 0 }) {
+  const { server, engine, cache } = await opened(t);
+  server.files['/long.gguf'] = longFile;
+  const source = fromUrl(server.at('/long.gguf'), sourceOptions);
+  const loadOptions = { ...options, integrity: longIntegrity };
+  /** Returns a function with the first byte of each request from now on. */
+  const watchRequests = () => {
+    const before = server.asked().length;
+    return () =>
+      server
+        .asked()
+        .slice(before)
+        .map(({ range }) => Number(/bytes=(\d+)-/.exec(range ?? '')?.[1] ?? 0));
+  };
+  const untilTwoChunks = () =>
+    until('two chunks in the cache', async () =>
+      ((await engine.store?.list()) ?? []).some(({ cachedBytes }) => cachedBytes > 1_900_000),
+    );
+  return { server, engine, cache, source, loadOptions, watchRequests, untilTwoChunks };
+}
+
+/**
  * An engine with a cache in which a download of the longer file was interrupted after 3 of 6 MB.
  * @param {import('node:test').TestContext} t
  */
 async function interrupted(t) {
-  const { server, engine, cache } = await opened(t);
-  server.files['/long.gguf'] = longFile;
-  const source = fromUrl(server.at('/long.gguf'), { retries: 0 });
-  const loadOptions = { ...options, integrity: longIntegrity };
-  server.faults = [{ drop: 3_000_000 }];
-  await assert.rejects(engine.load(source, loadOptions), { code: 'NETWORK' });
-  server.faults = [];
-  const before = server.asked().length;
-  /** The first bytes that were requested since then, in order. */
-  const requested = () =>
-    server
-      .asked()
-      .slice(before)
-      .map(({ range }) => Number(/bytes=(\d+)-/.exec(range ?? '')?.[1] ?? 0));
-  return { server, engine, cache, source, loadOptions, requested };
+  const long = await openedLong(t);
+  long.server.faults = [{ drop: 3_000_000 }];
+  await assert.rejects(long.engine.load(long.source, long.loadOptions), { code: 'NETWORK' });
+  long.server.faults = [];
+  return { ...long, requested: long.watchRequests() };
 }
 
 test('integrity: an interrupted download continues, and the hash is that of both visits', async (t) => {
@@ -390,20 +405,15 @@ test('integrity: a download continues only if the state of the hash is intact an
 
 test('integrity: another engine that waits for the download of the same file continues it when it ends', async (t) => {
   const expected = await idsOf(await plain.load(fromBytes(longFile), options));
-  const { server, engine, cache } = await opened(t);
-  server.files['/long.gguf'] = longFile;
-  const source = fromUrl(server.at('/long.gguf'), { retries: 0 });
-  const loadOptions = { ...options, integrity: longIntegrity };
+  const { server, engine, cache, source, loadOptions, watchRequests, untilTwoChunks } = await openedLong(t);
   let release = () => {};
   server.faults = [{ nth: 1, hold: 3_000_000, until: new Promise((resolve) => (release = () => resolve(undefined))) }];
   const controller = new AbortController();
   const first = engine.load(source, { ...loadOptions, signal: controller.signal });
   const second = await createEngine({ threads: 1, cache });
   t.after(() => second.close());
-  await until('two chunks in the cache', async () =>
-    ((await engine.store?.list()) ?? []).some(({ cachedBytes }) => cachedBytes > 1_900_000),
-  );
-  const before = server.asked().length;
+  await untilTwoChunks();
+  const requested = watchRequests();
   let waits = false;
   const waiting = second.load(source, { ...loadOptions, onProgress: ({ loaded }) => (waits ||= loaded > 1_900_000) });
   await until('progress of the second engine', () => waits);
@@ -411,11 +421,7 @@ test('integrity: another engine that waits for the download of the same file con
   await assert.rejects(first, { name: 'AbortError' });
   release();
   assert.equal(await idsOf(await waiting), expected);
-  const starts = server
-    .asked()
-    .slice(before)
-    .map(({ range }) => Number(/bytes=(\d+)-/.exec(range ?? '')?.[1] ?? 0));
-  assert.ok(starts.length && starts.every((from) => from > 1_500_000), starts.join());
+  assert.ok(requested().length && requested().every((from) => from > 1_500_000), requested().join());
 });
 
 test('integrity: bytes after the last tensor are hashed, whether the server reports the length or not', async (t) => {
@@ -437,10 +443,7 @@ test('integrity: the hash is that of the header from which the load was planned'
   const expected = await idsOf(await plain.load(fromBytes(longFile), options));
   const wrong = Buffer.from(longFile);
   wrong[wrong.indexOf('w100x')] ^= 1;
-  const { server, engine } = await opened(t);
-  server.files['/long.gguf'] = longFile;
-  const loadOptions = { ...options, integrity: longIntegrity };
-  const source = fromUrl(server.at('/long.gguf'), { retries: 1, retryDelay: 1 });
+  const { server, engine, source, loadOptions } = await openedLong(t, { retries: 1, retryDelay: 1 });
   // The header of another file, in an earlier visit, and in an earlier response of this visit.
   server.faults = [{ file: wrong }, { drop: 500_000 }];
   await assert.rejects(engine.load(source, loadOptions), { code: 'NETWORK' });
@@ -507,10 +510,7 @@ test('integrity: bytes of a unit that continues in the next chunk are hashed whe
 
 test('integrity: a download continues only after all stored chunks', async (t) => {
   const expected = await idsOf(await plain.load(fromBytes(longFile), options));
-  const { server, engine, cache } = await opened(t);
-  server.files['/long.gguf'] = longFile;
-  const source = fromUrl(server.at('/long.gguf'), { retries: 0 });
-  const loadOptions = { ...options, integrity: longIntegrity };
+  const { server, engine, cache, source, loadOptions } = await openedLong(t);
   await (await engine.load(source, loadOptions)).close();
   // A damaged record of the last chunk but one, whose state is stored.
   const [name] = readdirSync(cache, { recursive: true }).filter((entry) => /journal$/.test(String(entry)));
@@ -529,10 +529,7 @@ test('integrity: a download continues only after all stored chunks', async (t) =
 
 test('integrity: chunks of two responses are not stored in one file', async (t) => {
   const expected = await idsOf(await plain.load(fromBytes(longFile), options));
-  const { server, engine, cache } = await opened(t);
-  server.files['/long.gguf'] = longFile;
-  const source = fromUrl(server.at('/long.gguf'), { retries: 0 });
-  const loadOptions = { ...options, integrity: longIntegrity };
+  const { server, engine, cache, source, loadOptions, untilTwoChunks } = await openedLong(t);
   const wrong = Buffer.from(longFile);
   for (let at = 3_100_000; at < 3_500_000; at += 1000) wrong[at] ^= 1;
   let releaseFirst = () => {};
@@ -544,9 +541,7 @@ test('integrity: chunks of two responses are not stored in one file', async (t) 
     { nth: 2, hold: 5_000_000, until: second },
   ];
   const stalled = engine.load(source, loadOptions);
-  await until('two chunks in the cache', async () =>
-    ((await engine.store?.list()) ?? []).some(({ cachedBytes }) => cachedBytes > 1_900_000),
-  );
+  await untilTwoChunks();
   const other = await createEngine({ threads: 1, cache: { path: cache, stallTimeout: 100 } });
   t.after(() => other.close());
   const loading = other.load(source, loadOptions);

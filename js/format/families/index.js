@@ -170,11 +170,22 @@ for (const { arch, gguf = {} } of Object.values(FAMILIES))
     GGUF_ARCHITECTURES[name].archs.add(arch);
   }
 
-/** Hints for architectures that are refused on purpose, by their names in GGUF files and in config.json. */
 const TOO_LARGE =
   'its smallest model has 21 billion weights, about 12 GB; the memory of WebAssembly has at most 4 GB, so choose a smaller model';
-/** @type {Record<string, string>} */
+/**
+ * Reasons why architectures are refused, by their names in GGUF files and in config.json.
+ * @type {Record<string, string>}
+ */
 export const REFUSED = { 'gpt-oss': TOO_LARGE, gpt_oss: TOO_LARGE };
+
+/**
+ * Returns the hint for an unsupported architecture: the reason, if `reasons` has one, and the supported names.
+ * @param {unknown} name @param {string} supported @param {Record<string, string>} [reasons]
+ */
+export function architectureHint(name, supported, reasons = REFUSED) {
+  const reason = typeof name === 'string' && Object.hasOwn(reasons, name) ? `${reasons[name]}; ` : '';
+  return `${reason}expected one of ${supported}`;
+}
 
 /** Returns the model_type of a family by the configuration's `arch`. @param {string} arch */
 export const modelTypeOf = (arch) => Object.keys(FAMILIES).find((type) => FAMILIES[type].arch === arch) ?? arch;
@@ -195,7 +206,7 @@ export function familyOf(hf) {
   const type = isJinaBert ? 'jina_bert' : languageModel.model_type;
   if (typeof type !== 'string' || !Object.hasOwn(FAMILIES, type))
     throw new BqError('UNSUPPORTED', `config.json has the unsupported model_type ${shown(type)}`, {
-      hint: `${typeof type === 'string' && Object.hasOwn(REFUSED, type) ? `${REFUSED[type]}; ` : ''}expected one of ${Object.keys(FAMILIES).join(', ')}, or "bq4"`,
+      hint: architectureHint(type, `${Object.keys(FAMILIES).join(', ')}, or "bq4"`),
     });
   return { family: FAMILIES[type], hf: { ...FAMILIES[type].defaults, ...languageModel } };
 }

@@ -32,7 +32,7 @@ const SPARE_BYTES = 1 << 16;
 
 /**
  * @typedef {object} ExpectedFile
- * @property {Uint8Array} hash  SHA-256
+ * @property {Uint8Array} hash  its SHA-256
  * @property {number} bytes     length of the file, as far as known
  * @property {number} start     offset of the first chunk in the repacked file
  */
@@ -47,7 +47,8 @@ export class FileHash {
   #file;
   #tensors;
   #size;
-  #expected;
+  /** The file that is expected. */
+  expected;
   #hash;
   /** Beginning of the file, from which the load was planned. */
   #header;
@@ -68,7 +69,7 @@ export class FileHash {
     this.#file = file;
     this.#tensors = tensors;
     this.#size = endOfTensors(tensors);
-    this.#expected = expected;
+    this.expected = expected;
     this.#hash = hash;
     this.#nextAt = tensors[0].from;
     // The header is hashed as it was read, since the bytes that the server sends later may differ.
@@ -94,7 +95,7 @@ export class FileHash {
    * @param {number} chunk
    */
   #bytesBefore(chunk) {
-    const offset = this.#expected.start + chunk * CHUNK_BYTES;
+    const offset = this.expected.start + chunk * CHUNK_BYTES;
     if (offset >= this.#size) return Infinity;
     const last = this.#tensors.findLast((tensor) => tensor.offset < offset);
     if (!last) return this.#tensors[0].from;
@@ -109,7 +110,7 @@ export class FileHash {
    */
   async seek(offset) {
     const { entry } = this;
-    const chunk = (offset - this.#expected.start) / CHUNK_BYTES;
+    const chunk = (offset - this.expected.start) / CHUNK_BYTES;
     const state = this.#states.get(chunk) ?? (await entry?.readHashState(chunk));
     let isGap = false;
     for (let c = chunk + 1; this.#bytesBefore(c) < Infinity; c++) isGap ||= !!entry?.has(c);
@@ -162,7 +163,7 @@ export class FileHash {
 
   /** Compares the hash, once the file was read to its end. Throws TRUNCATED, INTEGRITY. */
   async verify() {
-    const { hash: expected, bytes } = this.#expected;
+    const { hash: expected, bytes } = this.expected;
     const { name } = this.#file;
     if (this.at < bytes)
       throw new BqError('TRUNCATED', `${name} ends after ${this.at} of ${bytes} bytes`, { offset: this.at });

@@ -13,7 +13,7 @@ import { readRange } from '../../storage/sources/read.js';
 import { commonNameOf, STRIDE } from '../../storage/sources/split.js';
 import { metaOf, suppressedOf, unusedParts } from '../meta.js';
 import { ggufTables } from '../families/gguf.js';
-import { GGUF_ARCHITECTURES, REFUSED } from '../families/index.js';
+import { architectureHint, GGUF_ARCHITECTURES, REFUSED } from '../families/index.js';
 import { isOfSharedKeys } from '../families/layers.js';
 import { conversionOf, typeName, typeOf } from './types.js';
 
@@ -56,7 +56,7 @@ function architectureOf(metadata) {
     });
   if (!Object.hasOwn(GGUF_ARCHITECTURES, name))
     throw new BqError('UNSUPPORTED', `the GGUF file has the unsupported architecture "${name}"`, {
-      hint: `${Object.hasOwn(ARCHITECTURE_HINTS, name) ? `${ARCHITECTURE_HINTS[name]}; ` : ''}expected one of ${Object.keys(GGUF_ARCHITECTURES).join(', ')}`,
+      hint: architectureHint(name, Object.keys(GGUF_ARCHITECTURES).join(', '), ARCHITECTURE_HINTS),
     });
   return GGUF_ARCHITECTURES[name];
 }

@@ -247,7 +247,10 @@ export class Entry {
     }, undefined);
   }
 
-  /** Returns the stored state before a chunk; null if there is none. @param {number} c */
+  /**
+   * Returns the state of the file's SHA-256 before a chunk; null if it is not stored.
+   * @param {number} c @returns {Promise<Uint8Array | null>}
+   */
   readHashState(c) {
     return this.#serial(async (space) => {
       const index = stateIndex(c);

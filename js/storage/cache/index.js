@@ -405,8 +405,10 @@ export class Store {
     const hashes = await space.scan();
     await space.close();
     let cachedBytes = 0;
-    for (const index of hashes.keys()) if (isState(index)) hashes.delete(index);
-    for (const index of hashes.keys()) cachedBytes += lengthOf(about, index);
+    for (const index of hashes.keys()) {
+      if (isState(index)) hashes.delete(index);
+      else cachedBytes += lengthOf(about, index);
+    }
     const { url, name, fileId, fileBytes } = about;
     const complete = hashes.has(PREFIX) && hashes.size === chunksOf(about) + 1;
     return {

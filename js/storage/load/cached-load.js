@@ -87,13 +87,7 @@ export async function sharePrefix(cache, planResult, signal) {
  * @param {Uint8Array} [hash]  the payload of HASH
  * @param {import('../sources/types.js').ByteSource} [file]  the source, which stores states of its hash in the entry
  */
-export async function openEntry(
-  cache,
-  { url, prefixBytes, cached, totalBytes, fileId, expectedHash },
-  prefix,
-  hash,
-  file,
-) {
+export async function openEntry(cache, { url, prefixBytes, cached, totalBytes, fileId }, prefix, hash, file) {
   if (!url) return { entry: null, written: Promise.resolve() };
   const kind = hash && u32(hash, 0);
   const entry = await cache.open({
@@ -106,9 +100,9 @@ export async function openEntry(
     hashes: hash && kind === XXH64 ? new BigUint64Array(hash.slice(8).buffer) : null,
   });
   const fileHash = file?.fileHash;
-  if (expectedHash && fileHash && cache.crossOrigin && !entry.has(0)) {
+  if (fileHash && cache.crossOrigin && !entry.has(0)) {
     const { StoredCopy } = await onDemand(import('../sources/cross-origin.js'));
-    fileHash.storedCopy = await StoredCopy.create(expectedHash);
+    fileHash.storedCopy = await StoredCopy.create(fileHash.expected.hash);
   }
   // An incomplete download continues where the state of the file's hash is stored, else it starts again (CHANGED).
   if (fileHash && entry.writeHashState) fileHash.entry = /** @type {HashStates} */ (entry);

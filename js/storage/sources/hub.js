@@ -7,6 +7,7 @@ import { kind } from '../../shared/checks.js';
 import { BqError } from '../../shared/errors.js';
 import { isNode, nodeModule } from '../../shared/node.js';
 import { checkBy, checkOptions } from '../../shared/options.js';
+import { integrityOf } from '../../wasm/sha256.js';
 import { decodePart } from './file-name.js';
 import { readRange } from './read.js';
 import { RemoteSource } from './retry.js';
@@ -119,10 +120,9 @@ async function defaultBudget() {
  * Returns the SHA-256 of a GGUF file in the notation of `integrity`. Other files have hashes of their own.
  * @param {string} path @param {unknown} oid  as the hub lists it, hexadecimal
  */
-function integrityOf(path, oid) {
+function integrityOfListed(path, oid) {
   if (!/\.gguf$/.test(path) || partsOf(path).length || !/^[0-9a-f]{64}$/.test(String(oid))) return undefined;
-  const bytes = String(oid).match(/../g) ?? [];
-  return `sha256-${btoa(String.fromCharCode(...bytes.map((byte) => parseInt(byte, 16))))}`;
+  return integrityOf(Uint8Array.from(String(oid).match(/../g) ?? [], (byte) => parseInt(byte, 16)));
 }
 
 /**
@@ -164,7 +164,7 @@ async function listFiles(hub, { repo, revision, retries = 1, retryDelay, timeout
   try {
     const text = new TextDecoder().decode(await readRange(list, 0, MAX_LIST_BYTES, signal));
     return JSON.parse(text).flatMap((/** @type {any} */ { type, path, size, lfs }) =>
-      type === 'file' ? { path: String(path), bytes: Number(size), integrity: integrityOf(path, lfs?.oid) } : [],
+      type === 'file' ? { path: String(path), bytes: Number(size), integrity: integrityOfListed(path, lfs?.oid) } : [],
     );
   } catch (cause) {
     signal?.throwIfAborted();

@@ -3,7 +3,8 @@
 /**
  * A source of a model as plain data, which can be posted to a worker. kinds.js has the methods of each kind. `hints`:
  * hints of errors by the status of the server's response. `headers`: of each request. `type`: type of the weights, in
- * the name of a repository's file. `integrity`: SHA-256 of the file, unless the load has an option of this name. `facts`: additional properties of the plan.
+ * the name of a repository's file. `integrity`: SHA-256 of the file, unless the load has an option of this name.
+ * `facts`: additional properties of the plan.
  * @typedef {({ kind: 'url', url: string, mirrors?: string[], retries?: number, retryDelay?: number, timeout?: number,
  *     single?: boolean, hints?: Record<number, string>, headers?: Record<string, string> }
  *   | { kind: 'blob', blob: Blob, place?: string } | { kind: 'bytes', bytes: Uint8Array }
