@@ -20,7 +20,6 @@ const FOLDERS = [
   './',
   '../js/',
   '../build/wasm/',
-  '../node_modules/@huggingface/jinja/dist/',
   '../node_modules/marked/lib/',
   '../node_modules/temml/dist/',
   '../node_modules/@highlightjs/cdn-assets/es/',
@@ -29,8 +28,7 @@ const FOLDERS = [
   '../node_modules/pdfjs-dist/cmaps/',
 ].map((path) => new URL(path, location.href).href);
 /**
- * Folders that a host may lack, since the page works without them: chat templates, Markdown, formulas, highlighting,
- * PDF, classifiers.
+ * Folders that a host may lack, since the page works without them: Markdown, formulas, highlighting, PDF, classifiers.
  */
 const LIBRARIES = FOLDERS.slice(3);
 /** Character tables for PDF files: too many to store all, so each is stored when it is first fetched. */

@@ -48,7 +48,6 @@ export const PUBLIC = [
   'build/wasm',
   'models',
   'classifiers',
-  'node_modules/@huggingface/jinja/dist',
   'node_modules/marked/lib',
   'node_modules/temml/dist',
   'node_modules/@highlightjs/cdn-assets/es',

@@ -459,18 +459,26 @@ export function conversations(seed, count) {
 }
 
 /**
+ * Returns random templates with values, and the outputs of jinja2. A seed gives the same templates again.
+ * @param {number} seed @param {number} count
+ */
+export function randomCases(seed, count) {
+  const { template, context } = generator(seed);
+  const cases = Array.from({ length: count }, () => ({ template: template(), context: context() }));
+  const outputs = renderWithPython(cases.map((entry) => [entry.template, entry.context]));
+  return cases.map((entry, i) => ({ ...entry, output: outputs[i] }));
+}
+
+/**
  * Compares random templates.
  * @param {number} seed @param {number} count
  * @returns {{ equal: number, refused: number, both: number, wrong: any[] }}  numbers of templates with equal texts, of those that only bq4
  *   refuses, of those that both refuse; `wrong`: the other ones
  */
 export function compare(seed, count) {
-  const { template, context } = generator(seed);
-  const cases = Array.from({ length: count }, () => ({ template: template(), context: context() }));
-  const output = renderWithPython(cases.map((entry) => [entry.template, entry.context]));
   const result = { equal: 0, refused: 0, both: 0, wrong: /** @type {any[]} */ ([]) };
-  for (const [i, entry] of cases.entries()) {
-    const { text, error, long } = output[i];
+  for (const { output, ...entry } of randomCases(seed, count)) {
+    const { text, error, long } = output;
     if (long) continue;
     let rendering = /** @type {string | null} */ (null);
     try {
@@ -487,6 +495,30 @@ export function compare(seed, count) {
   }
   return result;
 }
+
+/** Templates that do not end, or need too much time or memory. */
+export const ENDLESS = [
+  '{% for a in range(100000) %}{% for b in range(100000) %}{{ b }}{% endfor %}{% endfor %}',
+  '{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}',
+  '{% macro f(n) %}{{ f(n) }}{{ f(n) }}{% endmacro %}{{ f(1) }}',
+  '{% set ns = namespace(t="aaaaaaaa") %}{% for i in range(60) %}{% set ns.t = ns.t ~ ns.t %}{% endfor %}{{ ns.t }}',
+  '{% set ns = namespace(a=[1]) %}{% for i in range(60) %}{% set ns.a = ns.a + ns.a %}{% endfor %}{{ ns.a }}',
+  '{% set ns = namespace(a=[1]) %}{% for i in range(60) %}{% set ns.a = [ns.a, ns.a] %}{% endfor %}{{ ns.a | tojson }}',
+  '{% set ns = namespace(a=[1]) %}{% for i in range(60) %}{% set ns.a = [ns.a, ns.a] %}{% endfor %}{{ ns.a == ns.a[0] }}{{ ns.a }}',
+  '{{ range(10 ** 12) | list }}',
+  "{{ 'a' * 10 ** 9 }}",
+  "{{ 'ab' | replace('', 'x' * 4000000) | replace('x', 'y' * 4000000) }}",
+  "{{ 'a' | indent(10 ** 9, true) }}",
+  '{{ [1] | tojson(indent=10 ** 9) }}',
+  "{{ '7'.zfill(10 ** 9) }}",
+  '{{ range(1, 10, 0) }}',
+  `{{ ${'('.repeat(50000)} }}`,
+  `{{ ${'-'.repeat(100000)}1 }}`,
+  `{{ ${'[1,'.repeat(50000)} }}`,
+  `{% if x %}${' '.repeat(3000)}`,
+  'x'.repeat(2 ** 18 + 1),
+  `{{ a${'.a'.repeat(60000)} }}`,
+];
 
 /** Expensive operations on large values, which a malicious template could repeat. */
 export const COSTLY = [
