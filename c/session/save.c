@@ -120,7 +120,7 @@ static bq_status check_head(const bq_session *s, const uint8_t head[HEAD], bq_er
     return bq_fail(err, BQ_FORMAT, MAGIC, "the bytes are no saved session");
   if (bq_load32(head + VERSION) != LAYOUT)
     return bq_fail(err, BQ_UNSUPPORTED, VERSION,
-                   "the session was saved by another version (layout %u, not %u): save it anew",
+                   "the session was saved by another version (layout %u, not %u): save it again",
                    bq_load32(head + VERSION), (uint32_t)LAYOUT);
   if (memcmp(head + FILE_ID, s->model->file_id, ID) != 0)
     return bq_fail(err, BQ_MISMATCH, FILE_ID, "the session was saved with another model");
@@ -333,7 +333,7 @@ static bq_status end_restore(bq_session *s, bq_error *err) {
   if (bq_load64(s->restore.ends + HEAD) != bq_xxh64_end(&s->restore.hash))
     return fail_restore(s, bq_fail(err, BQ_FORMAT, BQ_NO_OFFSET,
                            "the saved session is damaged, its bytes have another hash: fetch it "
-                           "again, or save it anew"));
+                           "again, or save it again"));
   for (uint32_t i = 0; i < tokens; i++)
     if (s->sequence.tokens[i] >= vocab)
       return fail_restore(s, bq_fail(err, BQ_FORMAT, HEAD + 4 * (uint64_t)i,

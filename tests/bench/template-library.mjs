@@ -48,14 +48,17 @@ async function provideLibrary() {
 /** Returns functions that parse a template. @returns {Promise<Record<Name, (source: string) => Render>>} */
 async function compilers() {
   const { Template } = await import(pathToFileURL(ENTRY).href);
+  const formatNow = compile('{{ strftime_now(format) }}');
+  const format_now = (/** @type {string} */ format) => formatNow({ format }, NOW);
   return {
     bq4: (source) => {
       const render = compile(source);
       return (context) => render(context, NOW);
     },
     library: (source) => {
-      const template = new Template(source);
-      return (context) => template.render({ ...context });
+      // The library does not allow values with the names of its functions.
+      const template = new Template(source.replaceAll('strftime_now', 'format_now'));
+      return (context) => template.render({ ...context, format_now });
     },
   };
 }
@@ -149,7 +152,7 @@ const groups = {
       return {
         template: readFileSync(join(PUBLISHED, file), 'utf8'),
         context: JSON.parse(readFileSync(join(PUBLISHED, 'contexts', values), 'utf8')),
-        hash,
+        ...(hash !== 'error' && { hash }),
       };
     },
   ),

@@ -79,7 +79,7 @@ test('a prompt cache of another file or KV type, a truncated or changed one is r
   older[4] = 2;
   await assert.rejects(model.loadPromptCache(older), {
     code: 'UNSUPPORTED',
-    message: /by another version .*: save it anew/,
+    message: /by another version .*: save it again/,
     hint: /save the session with this version/,
   });
   const plain = await (await engine.load(fromFile(BUNDLED))).generate(ASKED, OPTIONS).result;

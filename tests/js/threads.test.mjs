@@ -517,19 +517,25 @@ test('a worker that waits for its module can take any time; one that starts thre
 });
 
 test('the page times out for a worker that starts threads, not for one that waits for its module', async (t) => {
-  setTimeouts(t, { workerSilence: 1 });
+  setTimeouts(t, { workerSilence: 1000 });
+  t.mock.timers.enable({ apis: ['setTimeout'] });
   const workers = [];
   const make = () => {
     const worker = new Worker(new URL('./threads/waiting-worker.mjs', import.meta.url));
     workers.push(worker);
-    // Timers of the same duration fire in order: this one fires after the page's timer, if that has one.
+    // The page has processed the message when this callback runs; a timer of the page would fire then.
     worker.on('message', ({ progress }) => {
-      if (progress === 'compile') setImmediate(() => setTimeout(() => worker.postMessage('end'), 1));
+      if (progress !== 'compile') return;
+      setImmediate(() => {
+        t.mock.timers.tick(1000);
+        worker.postMessage('end');
+      });
     });
     return worker;
   };
   const engine = await createWorkerEngine({ worker: make, threads: 2 });
   assert.deepEqual([workers.length, engine.info.threads], [1, 2]);
+  t.mock.timers.reset();
   await engine.close();
 });
 

@@ -43,7 +43,7 @@
 /**
  * @typedef {object} UrlOnly
  * @property {(string | URL)[]} [mirrors]  other addresses of the same file, tried in order after a permanent failure
- * @property {number} [retries]     attempts after a temporary failure, counted anew after each received byte; default 4
+ * @property {number} [retries]     attempts after a temporary failure, counted again from 0 after each received byte; default 4
  * @property {number} [retryDelay]  milliseconds before the first retry, doubled before each further one; default 500
  * @property {number} [timeout]     milliseconds without a byte that count as a failure; default 20,000
  * @property {string | URL} [hubUrl]  the hub of a name `hf:owner/name`; default https://huggingface.co
