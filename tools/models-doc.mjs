@@ -109,7 +109,7 @@ if (missingReports.length) {
 const tables = rowsByTable();
 const decodeRateOf = decodeRates();
 for (const row of tables.get('types') ?? []) row.decode = decodeRateOf.get(String(row.run)) ?? '–';
-const expectedText = `# Models\n\nThis page lists the supported architectures, tokenizers and weight types, with the library that each was compared with. \`node tools/models-doc.mjs\` writes it from the\nresults of the tests. All others are refused; the error names the unsupported one and lists the supported ones. The [guide](guides/choose-a-model.md) describes how to choose a model.\n\n${Object.keys(
+const expectedText = `# Models\n\nThis page lists the supported architectures, tokenizers and weight types, with the library that each was compared with. \`node tools/models-doc.mjs\` writes it from the\nresults of the tests. All others are refused; the error names what is unsupported, and lists what is supported. The [guide](guides/choose-a-model.md) describes how to choose a model.\n\n${Object.keys(
   TABLES,
 )
   .map((table) => renderTable(table, tables.get(table) ?? []))

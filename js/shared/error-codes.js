@@ -66,7 +66,7 @@ export const ERRORS = /** @satisfies {Record<string, ErrorRow>} */ ({
   RESTARTED: { group: 'generation' },
   NO_SIMD: {
     group: 'environment',
-    hint: 'use a browser with WebAssembly SIMD: Chrome 91, Firefox 89, Safari 16.4, Node 20.16 or newer',
+    hint: 'use a browser with WebAssembly SIMD: Chrome 100, Firefox 114, Safari 16.4, Node 20.16 or newer',
   },
   NO_ENGINE: {
     group: 'environment',

@@ -25,8 +25,8 @@ const { values, positionals } = parseArgs({
 
 /** Measures a checkout. @param {string} checkout @param {string} model @returns {Promise<Measurement>} */
 async function measure(checkout, model) {
-  // Before version 1.0.0-rc.1 the engine of the calling thread was in js/engine.js.
-  const entry = ['js/node.js', 'js/engine.js'].map((path) => join(checkout, path)).find((path) => existsSync(path));
+  // Before version 1.0.0-rc.1 the entry for the calling thread was engine.js.
+  const entry = ['node.js', 'engine.js'].map((name) => join(checkout, 'js', name)).find((path) => existsSync(path));
   const { createEngine, fromFile } = await import(pathToFileURL(String(entry)).href);
   const engine = await createEngine({ threads: 1, ...(values.build && { build: values.build }) });
   const loaded = await engine.load(fromFile(model));
