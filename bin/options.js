@@ -123,13 +123,16 @@ export const DECODE = {
   ),
   'skip-layers': value('LIST', 'numbers of layers to skip, such as 3,14: faster, with worse replies'),
   'exit-layer': value('LAYER', 'skips this layer and all later ones'),
-  'head-share': value('SHARE', 'share of the LM head to compute, such as 0.3: faster, with slightly worse replies'),
+  'lm-head-fraction': value(
+    'SHARE',
+    'share of the LM head to compute, such as 0.3: faster, with slightly worse replies',
+  ),
 };
 /** Options of the engine. */
 export const ENGINE = {
   threads: value('N', 'number of threads (default: one per core)'),
   sessions: value('N', 'number of sessions, each with a KV cache of its own (default 1)'),
-  budget: value('BYTES', 'largest memory of the model'),
+  'memory-budget': value('BYTES', 'largest memory of the model'),
 };
 
 /**
@@ -189,7 +192,7 @@ export function loadOptions(options) {
   const values = {
     contextTokens: numberOf(options, 'context'),
     sessions: numberOf(options, 'sessions'),
-    memoryBudget: numberOf(options, 'budget'),
+    memoryBudget: numberOf(options, 'memory-budget'),
     kv: oneOf(options, 'kv', 'f32', 'f16', 'i8', 'i4', 'i2'),
     kvWindow: numberOf(options, 'kv-window'),
     kvSinks: numberOf(options, 'kv-sinks'),
@@ -217,7 +220,7 @@ function layersOf(list) {
 /** @param {any} options @returns {import('../js/shared/types.js').Quality | undefined} */
 function qualityOf(options) {
   const skipLayers = layersOf(options['skip-layers']);
-  const [exitLayer, lmHeadFraction] = [numberOf(options, 'exit-layer'), numberOf(options, 'head-share')];
+  const [exitLayer, lmHeadFraction] = [numberOf(options, 'exit-layer'), numberOf(options, 'lm-head-fraction')];
   const quality = withoutUndefined({ skipLayers, exitLayer, lmHeadFraction });
   return Object.keys(quality).length ? quality : undefined;
 }

@@ -25,7 +25,7 @@ export { fromBlob, fromBytes, fromFile, fromHandle, fromUrl } from './storage/so
 /** @typedef {import('./shared/types.js').ChooseOptions} ChooseOptions */
 /** @typedef {import('./shared/types.js').Learned} Learned */
 /** @typedef {import('./shared/types.js').Quality} Quality */
-/** @typedef {import('./shared/types.js').PromptStateOptions} PromptStateOptions */
+/** @typedef {import('./shared/types.js').PromptCacheOptions} PromptCacheOptions */
 /** @typedef {import('./shared/types.js').Chosen} Chosen */
 /** @typedef {import('./shared/types.js').ChosenOption} ChosenOption */
 /** @typedef {import('./shared/types.js').Classified} Classified */

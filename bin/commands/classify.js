@@ -1,4 +1,4 @@
-/** `bq4 classify`: classifies texts with a classifier that `bq4 train-head` has written. */
+/** `bq4 classify`: classifies texts with a classifier that `bq4 train-classifier` has written. */
 import { stdout } from 'node:process';
 import { BqError } from '../../js/shared/errors.js';
 import { flag, load, MODEL, readText } from '../options.js';
@@ -26,7 +26,7 @@ async function classify(model, path, texts, json) {
     if (cause instanceof BqError) throw cause;
     throw new BqError('FORMAT', `${path} is not valid JSON: ${/** @type {Error} */ (cause).message}`, {
       cause,
-      hint: 'expected the JSON that bq4 train-head writes',
+      hint: 'expected the JSON that bq4 train-classifier writes',
     });
   }
   for (const { label, score, scores } of await model.classify(texts, { classifier })) {

@@ -16,8 +16,8 @@ export const COMMANDS = {
   perplexity: () => import('./perplexity.js'),
   serve: () => import('./serve.js'),
   replay: () => import('./replay.js'),
-  'prompt-state': () => import('./prompt-state.js'),
+  'prompt-cache': () => import('./prompt-cache.js'),
   bundle: () => import('./bundle.js'),
-  'train-head': () => import('./train-head.js'),
+  'train-classifier': () => import('./train-classifier.js'),
   classify: () => import('./classify.js'),
 };

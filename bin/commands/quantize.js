@@ -42,7 +42,7 @@ export const command = {
       'N',
       'number of threads (default: one per core, at most 8, as memory allows); the result does not depend on it',
     ),
-    budget: value(
+    'memory-budget': value(
       'SIZE',
       'largest memory of the model during calibration, such as 2GB (default 4GB); layers that do not fit are read from disk',
     ),
@@ -113,7 +113,7 @@ export async function quantizeFile([from, to], options) {
       threads: numberOf(options, 'threads'),
       smooth: numberOf(options, 'smooth'),
       targetSize: sizeOf(options, 'target-size'),
-      budget: sizeOf(options, 'budget'),
+      budget: sizeOf(options, 'memory-budget'),
       targetPpl: percentOf(options['target-ppl']),
       calibrate: options.calibrate === undefined ? undefined : await readText(options.calibrate),
       onProgress,

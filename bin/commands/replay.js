@@ -25,7 +25,7 @@ export async function replayReceipt([file, model], options) {
     ...(kvEvict && { 'kv-evict': kvEvict }),
     ...(quality?.skipLayers?.length && { 'skip-layers': quality.skipLayers.join() }),
     ...(quality?.exitLayer && { 'exit-layer': String(quality.exitLayer) }),
-    ...(quality?.lmHeadFraction && { 'head-share': String(quality.lmHeadFraction) }),
+    ...(quality?.lmHeadFraction && { 'lm-head-fraction': String(quality.lmHeadFraction) }),
   };
   const opened = await load(model, { ...options, context: String(context), kv, activations, ...modelOptions });
   const { build, threads } = opened.engine.info;

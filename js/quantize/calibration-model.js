@@ -109,7 +109,7 @@ async function planWithin(compiled, source, file, options, budget) {
  * @param {(bytes: number) => Promise<unknown>} plan  plans the model; null if the memory is too small
  */
 async function memoryError(budget, reservedBytes, plan) {
-  const hint = 'pass a larger --budget (at most 4GB), or use a smaller model';
+  const hint = 'pass a larger --memory-budget (at most 4GB), or use a smaller model';
   let [tooLittle, enough] = [Math.max(0, budget - reservedBytes) / PAGE, (MAX_MEMORY - reservedBytes) / PAGE];
   if (!(await plan(enough * PAGE)))
     return new BqError(

@@ -55,7 +55,7 @@ function checkOptions({ config }, { method = 'gptaq', calibrate, threads, budget
   if (threads !== undefined && !(Number.isInteger(threads) && threads > 0))
     throw new BqError('ARGUMENT', `--threads: expected an integer of at least 1, found ${threads}`);
   if (budget !== undefined && !(budget > 0))
-    throw new BqError('ARGUMENT', `--budget: expected a number of bytes, found ${budget}`);
+    throw new BqError('ARGUMENT', `--memory-budget: expected a number of bytes, found ${budget}`);
   if (!(smooth >= 0 && smooth <= 1))
     throw new BqError('ARGUMENT', `--smooth: expected a number from 0 to 1, found ${smooth}`);
   if (smooth && calibrate === undefined)

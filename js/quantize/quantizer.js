@@ -311,7 +311,7 @@ export class Quantizer {
     const calibrator = await this.#openCalibrator();
     if (!calibrator.isResident)
       throw new BqError('NOMEM', 'choosing types needs the whole model in memory', {
-        hint: 'choose one type (--quant), or pass a larger --budget (at most 4GB)',
+        hint: 'choose one type (--quant), or pass a larger --memory-budget (at most 4GB)',
       });
     const tools = { tensors: new Tensors(await this.#openPool(), calibrator), onTensor };
     const matrices = choosableMatrices(this.#matches);

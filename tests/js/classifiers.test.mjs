@@ -209,7 +209,7 @@ function cli(...args) {
   return { status, stdout, stderr };
 }
 
-test('bq4 train-head and bq4 classify', () => {
+test('bq4 train-classifier and bq4 classify', () => {
   const [data, head] = [join(folder, 'data.tsv'), join(folder, 'head.json')];
   writeFileSync(
     data,
@@ -217,7 +217,7 @@ test('bq4 train-head and bq4 classify', () => {
       i % 2 ? `a ${'b '.repeat(i)}\tfirst` : `c ${'d '.repeat(i + 1)}\tsecond`,
     ).join('\n'),
   );
-  const output = cli('train-head', SMALL, data, head, '--name', 'letters', '--json');
+  const output = cli('train-classifier', SMALL, data, head, '--name', 'letters', '--json');
   assert.equal(output.status, 0, output.stderr);
   assert.deepEqual([JSON.parse(output.stdout).train, JSON.parse(output.stdout).test], [16, 4]);
   const { status, stdout, stderr } = cli('classify', SMALL, head, 'a b b b', 'c d', '--json');
@@ -233,14 +233,14 @@ test('bq4 train-head and bq4 classify', () => {
     ],
   );
   writeFileSync(data, 'no tab here');
-  assert.match(cli('train-head', SMALL, data, head).stderr, /FORMAT: line 1 of /);
+  assert.match(cli('train-classifier', SMALL, data, head).stderr, /FORMAT: line 1 of /);
   writeFileSync(data, 'a\tx\nb\ty\n');
   assert.match(
-    cli('train-head', SMALL, data, head).stdout,
+    cli('train-classifier', SMALL, data, head).stdout,
     /^trained on 2 texts; no texts were left for a test: .* --test FILE\n$/,
   );
   assert.match(cli('classify', SMALL, data, 'x').stderr, /FORMAT: .* is not valid JSON/);
-  assert.equal(cli('train-head', SMALL, data, head, '--type', 'q9').status, 2);
+  assert.equal(cli('train-classifier', SMALL, data, head, '--type', 'q9').status, 2);
 });
 
 /** Not among what the heads learned from. */

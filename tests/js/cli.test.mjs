@@ -35,7 +35,7 @@ const bq4 = (...args) => {
 test('--help, also of each command, and --version; docs/reference/cli.md lists each option', () => {
   const names = Object.keys(COMMANDS);
   assert.ok(
-    names.length > 12 && ['convert', 'prompt-state', 'serve'].every((name) => names.includes(name)),
+    names.length > 12 && ['convert', 'prompt-cache', 'serve'].every((name) => names.includes(name)),
     `${names}`,
   );
   for (const args of [['--help'], ['-h'], ...names.map((name) => [name, '--help'])]) {
@@ -267,8 +267,8 @@ test('output files are checked before anything is computed', () => {
     ['convert', ['convert', path]],
     ['quantize', ['quantize', path]],
     ['bundle', ['bundle', path]],
-    ['prompt-state', ['prompt-state', path, '--system', 'Hi']],
-    ['train-head', ['train-head', path, text]],
+    ['prompt-cache', ['prompt-cache', path, '--system', 'Hi']],
+    ['train-classifier', ['train-classifier', path, text]],
   ];
   /** @type {[string, number, RegExp][]} */
   const refused = [

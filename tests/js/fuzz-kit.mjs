@@ -549,7 +549,7 @@ export async function modelTargets(engine) {
       read: (bytes, draw) => engine.plan(fromBytes(draw(2) ? mutateBytes(bytes, draw, 2000) : bytes)),
     },
     {
-      name: 'prompt-state',
+      name: 'prompt-cache',
       inputs: async () => [await savePromptCache([{ role: 'user', content: 'Hi' }])],
       read: (bytes, draw) => model.loadPromptCache(draw(2) ? mutateBytes(bytes, draw, 120) : bytes),
     },

@@ -232,10 +232,10 @@ test('convert writes no file that the engine refuses, and refuses to replace its
     assert.match(stderr, /would replace a file that it reads: choose another name for OUT/);
   }
   for (const [words, name] of /** @type {[string[], string][]} */ ([
-    [['prompt-state', path, path, '--system', 'x'], 'OUT'],
+    [['prompt-cache', path, path, '--system', 'x'], 'OUT'],
     [['bundle', path, path], 'PAGE.html'],
-    [['train-head', path, other, other], 'CLASSIFIER.json'],
-    [['train-head', path, other, path], 'CLASSIFIER.json'],
+    [['train-classifier', path, other, other], 'CLASSIFIER.json'],
+    [['train-classifier', path, other, path], 'CLASSIFIER.json'],
   ])) {
     const { status, stderr } = bq4(...words);
     assert.equal(status, 2, words.join(' '));

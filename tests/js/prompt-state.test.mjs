@@ -143,7 +143,7 @@ function modelWithPrompt() {
   copyFileSync(BUNDLED, file);
   const messages = join(folder, 'messages.json');
   writeFileSync(messages, JSON.stringify(BEFORE));
-  const words = [path('bin/bq4.js'), 'prompt-state', file, '--messages', messages];
+  const words = [path('bin/bq4.js'), 'prompt-cache', file, '--messages', messages];
   const output = spawnSync(process.execPath, words, { encoding: 'utf8' });
   assert.equal(output.status, 0, output.stderr);
   return { file, prompt: readFileSync(`${file}.prompt`) };
@@ -308,7 +308,7 @@ test(
   async () => {
     const out = join(folder, 'smollm2.state');
     const system = 'You answer questions about our shop in Bergen. It sells boats, oars and sails.';
-    const words = ['prompt-state', String(real), out, '--system', system, '--context', '256'];
+    const words = ['prompt-cache', String(real), out, '--system', system, '--context', '256'];
     const output = spawnSync(process.execPath, [path('bin/bq4.js'), ...words], { encoding: 'utf8' });
     assert.equal(output.status, 0, output.stderr);
     const engine = await createEngine({ build: 'relaxed', threads: 1 });
@@ -333,11 +333,11 @@ test(
   },
 );
 
-test('bq4 prompt-state', async () => {
+test('bq4 prompt-cache', async () => {
   const [messages, out] = [join(folder, 'messages.json'), join(folder, 'out.state')];
   writeFileSync(messages, JSON.stringify(BEFORE));
   const bq4 = (/** @type {string[]} */ ...words) =>
-    spawnSync(process.execPath, [path('bin/bq4.js'), 'prompt-state', ...words], { encoding: 'utf8' });
+    spawnSync(process.execPath, [path('bin/bq4.js'), 'prompt-cache', ...words], { encoding: 'utf8' });
   const output = bq4(BUNDLED, out, '--messages', messages);
   assert.equal(output.status, 0, output.stderr);
   const [, tokens] = /: (\d+) tokens, \d+ bytes\n$/.exec(output.stderr) ?? [];

@@ -44,7 +44,7 @@ function makeModelFolder(file, system) {
   const folder = mkdtempSync(join(tmpdir(), 'bq4-bench-model-'));
   const copy = join(folder, basename(file));
   copyFileSync(file, copy);
-  const args = ['prompt-state', copy, '--system', system, '--context', '1024'];
+  const args = ['prompt-cache', copy, '--system', system, '--context', '1024'];
   const { status, stderr } = spawnSync(process.execPath, [join(ROOT, 'bin/bq4.js'), ...args], { encoding: 'utf8' });
   if (status) throw new SetupError(stderr);
   console.log(stderr.trim());

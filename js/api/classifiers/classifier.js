@@ -14,7 +14,7 @@ import { pack, packedBytes, unpack } from './block-weights.js';
 
 /** Largest number of labels, length of a vector, and number of weights. */
 const LIMITS = { labels: 4096, width: 65536, weights: 2 ** 24 };
-const HINT = 'pass the JSON that `bq4 train-head` writes';
+const HINT = 'pass the JSON that `bq4 train-classifier` writes';
 
 /** @param {string} problem @returns {never} */
 function refuse(problem) {

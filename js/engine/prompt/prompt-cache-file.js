@@ -1,5 +1,5 @@
 /**
- * Reads a prompt cache from a file next to the model file, FILE.prompt, which `bq4 prompt-state` writes. The cache only
+ * Reads a prompt cache from a file next to the model file, FILE.prompt, which `bq4 prompt-cache` writes. The cache only
  * saves time, so a problem with it does not make a load fail: the file is ignored, and `model.info.promptCache`
  * contains the reason.
  */

@@ -53,7 +53,7 @@
 /** @typedef {GenerateOptions & PromptOptions & ReplyOptions} CompleteOptions */
 
 /**
- * @typedef {PromptOptions & { signal?: AbortSignal, onProgress?: (progress: PrefillProgress) => void }} PromptStateOptions
+ * @typedef {PromptOptions & { signal?: AbortSignal, onProgress?: (progress: PrefillProgress) => void }} PromptCacheOptions
  */
 
 /**

@@ -81,7 +81,7 @@
  */
 
 /**
- * A classifier as JSON, written by `bq4 train-head`; js/api/classifiers/classifier.js describes the fields.
+ * A classifier as JSON, written by `bq4 train-classifier`; js/api/classifiers/classifier.js describes the fields.
  * @typedef {{ format: 'bq4-head', version: 1, name: string, labels: string[], width: number, pooling: Pooling, normalize: boolean,
  *   type: 'bq4' | 'f32', weights: string, bias: number[], facts: Record<string, unknown> }} ClassifierFile
  */

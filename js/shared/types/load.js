@@ -34,7 +34,7 @@
  *   in memory and reads the others from the file for every token, which needs a file handle, a Blob or Node. `gaveUp`
  *   of a plan lists these reductions. Infinity: all weights stay in memory, including tables of rows
  * @property {string} [integrity]  `sha256-…`: only the file with this hash is accepted (docs/FORMAT.md, HASH)
- * @property {boolean | SourceLike} [promptCache]  source of a prompt cache written by `bq4 prompt-state`; true: the
+ * @property {boolean | SourceLike} [promptCache]  source of a prompt cache written by `bq4 prompt-cache`; true: the
  *   file FILE.prompt next to the model. A prompt cache that can't be used is ignored, and `info.promptCache` has the
  *   reason. Not allowed with `streaming`
  * @property {boolean} [streaming]  whether `load` resolves as soon as the file's header is read. Sessions then wait for

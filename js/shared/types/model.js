@@ -6,7 +6,7 @@
 /** @import { Classified, ClassifyOptions, EmbedOptions, Embeddings, Ranked, RerankOptions, Score, ScoreOptions } from './embedding.js' */
 /** @import { ChooseOptions, Chosen, Generation } from './generation.js' */
 /** @import { Session, SessionOptions, StageTrace, TraceOptions } from './session.js' */
-/** @import { Chat, ChatFormat, ChatOptions, CompleteOptions, MessageLike, PromptOptions, PromptStateOptions } from './chat.js' */
+/** @import { Chat, ChatFormat, ChatOptions, CompleteOptions, MessageLike, PromptOptions, PromptCacheOptions } from './chat.js' */
 /** @import { ChatCompletion, ChatCompletionChunk, ChatCompletionRequest, Create, EmbeddingList, EmbeddingRequest, RunTools, TextCompletion, TextCompletionRequest } from './openai.js' */
 
 /**
@@ -112,7 +112,7 @@
  *   Returns vectors that represent the meaning of texts. Token lists are used unchanged
  * @property {(prompt: string | ArrayLike<number> | MessageLike[], options: string[], more?: ChooseOptions) => Promise<Chosen>} choose
  *   Returns the probability of each text after the prompt; after messages, as the beginning of the reply
- * @property {(messages: MessageLike[], options?: PromptStateOptions) => Promise<Uint8Array>} savePromptCache  Returns
+ * @property {(messages: MessageLike[], options?: PromptCacheOptions) => Promise<Uint8Array>} savePromptCache  Returns
  *   the KV cache that conversations beginning with these messages have in common
  * @property {(state: Uint8Array) => Promise<{ tokens: number }>} loadPromptCache  Loads such a KV cache, so that
  *   replies don't compute it again. Throws MISMATCH, FORMAT, TRUNCATED, UNSUPPORTED

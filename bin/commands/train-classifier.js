@@ -1,4 +1,4 @@
-/** `bq4 train-head`: trains a classifier over the vectors of a model. */
+/** `bq4 train-classifier`: trains a classifier over the vectors of a model. */
 import { stderr, stdout } from 'node:process';
 import { trainClassifier } from '../../js/api/classifiers/index.js';
 import { BqError } from '../../js/shared/errors.js';

@@ -1,5 +1,5 @@
 /**
- * `bq4 prompt-state`: computes a prompt cache, the KV cache of the beginning of conversations, which pages can load.
+ * `bq4 prompt-cache`: computes a prompt cache, the KV cache of the beginning of conversations, which pages can load.
  */
 import { stderr } from 'node:process';
 import { checkOutput, DECODE, ENGINE, load, readText, Usage, value, writeOutput } from '../options.js';
@@ -21,7 +21,7 @@ export const command = {
 
 /** Returns the path of a prompt cache in the folder of a model. Throws Usage for an address. @param {string} file */
 function defaultPath(file) {
-  if (/^[a-z]{2,}:/i.test(file)) throw new Usage('prompt-state needs OUT, because FILE is not a path');
+  if (/^[a-z]{2,}:/i.test(file)) throw new Usage('prompt-cache needs OUT, because FILE is not a path');
   return `${file}.prompt`;
 }
 
@@ -39,9 +39,9 @@ async function readMessages(path) {
 export async function writePromptState([file, out = defaultPath(file)], options) {
   const { system, messages: path } = options;
   if ((system === undefined) === (path === undefined))
-    throw new Usage('prompt-state needs --system TEXT or --messages FILE.json');
+    throw new Usage('prompt-cache needs --system TEXT or --messages FILE.json');
   const messages = path === undefined ? [{ role: 'system', content: system }] : await readMessages(path);
-  await checkOutput('prompt-state', out); // also the default
+  await checkOutput('prompt-cache', out); // also the default
   const { engine, model } = await load(file, options);
   const state = await model.savePromptCache(messages);
   const { tokens } = await model.loadPromptCache(state);
