@@ -1,6 +1,7 @@
 /**
- * Checks for the options of public calls, by name. Those of a method that only a port has are in the row of the method
- * (remote/port/methods.js). Unknown options are refused with a suggestion, invalid values by type and range.
+ * Checks for the options of public calls, by name. The options of most methods are in their rows of
+ * remote/port/methods.js. Unknown options are refused with a suggestion, invalid values by type and range. Both sides of
+ * a port use these checks, so an invalid call is not sent.
  */
 import {
   address,

@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
+import { KV_TYPES } from '../../js/shared/names.js';
 import { ABI, functions, structs, THREADS, THREAD_STACK } from '../../js/wasm/abi.js';
 
 const read = (path) => readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8');
@@ -71,6 +72,14 @@ test('structs of C and abi.js have the same fields at the same offsets', () => {
 
 test('border.h and abi.js have the same version of the ABI', () => {
   assert.equal(ABI, Number(/#define BQ_ABI (\d+)u/.exec(read('c/bq.h'))[1]));
+});
+
+test('kernels.h and names.js have the same types of the KV cache', () => {
+  const rows = read('c/kernels/kernels.h').matchAll(/^ {2}(?:FLOATS|BYTES|PACKED)\(table, \w+, (\w+),/gm);
+  assert.deepEqual(
+    Array.from(rows, ([, name]) => name),
+    KV_TYPES,
+  );
 });
 
 test('border.h and abi.js have the same constants for threads', () => {

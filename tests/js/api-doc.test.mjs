@@ -115,7 +115,7 @@ test('the table of error codes has a row for each code, and no others', () => {
   assert.deepEqual(rows.flatMap((row) => row.split('|')[1].match(/\w+/g) ?? []).sort(), codes);
 });
 
-/** Options of entries that check their own: not in js/shared/options.js. */
+/** Options of entries that check their own: neither in js/shared/options.js nor in js/remote/port/methods.js. */
 const OWN_OPTIONS = [
   'name',
   'leaderTimeout',
