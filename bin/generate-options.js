@@ -14,7 +14,7 @@ const FLAGGED = OPTION_ROWS.flatMap(([name, row]) => (row.flag ? [{ name, flag: 
  * Returns the help of a flag.
  * @param {import('../js/shared/generate-options.js').OptionRow} row @param {number} [preset]  default of the command
  */
-function helpOfFlag({ meaning, flagHelp = meaning, default: standard }, preset = standard) {
+function helpOfFlag({ flagHelp = '', default: standard }, preset = standard) {
   return preset === undefined ? flagHelp : `${flagHelp} (default ${preset})`;
 }
 

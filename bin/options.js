@@ -3,6 +3,7 @@
  * a model.
  */
 import { BqError, shortened } from '../js/shared/errors.js';
+import { KV_TYPES } from '../js/shared/names.js';
 
 /** Wrong usage of the command line: exit code 2. */
 export class Usage extends Error {
@@ -193,7 +194,7 @@ export function loadOptions(options) {
     contextTokens: numberOf(options, 'context'),
     sessions: numberOf(options, 'sessions'),
     memoryBudget: numberOf(options, 'memory-budget'),
-    kv: oneOf(options, 'kv', 'f32', 'f16', 'i8', 'i4', 'i2'),
+    kv: oneOf(options, 'kv', ...KV_TYPES),
     kvWindow: numberOf(options, 'kv-window'),
     kvSinks: numberOf(options, 'kv-sinks'),
     kvEvict: oneOf(options, 'kv-evict', 'oldest', 'attention'),

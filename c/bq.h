@@ -42,7 +42,7 @@
 #include "text/tokenizer.h"
 #include "types.h"
 
-#define BQ_ABI 2u
+#define BQ_ABI 3u
 
 /* Thread functions of the host; c/ starts no threads. Zeroed: one thread.
  *
@@ -476,7 +476,10 @@ typedef struct bq_logits_hook {
 } bq_logits_hook;
 
 /* Options of sampling. Filters are applied in this order: hook, mask, bias, repetition penalty,
- * temperature, top-k, top-p, min-p. Only the hook changes the logits themselves. */
+ * temperature, top-k, top-p, min-p. Only the hook changes the logits themselves.
+ *
+ * JavaScript writes this struct too (web/border.h). The fields before `mask` have the order of
+ * their rows in js/shared/generate-options.js, and are float or uint32_t. */
 typedef struct bq_sample_options {
   float temperature;         /* >= 0; 0: greedy (the highest logit; among equal ones the lowest id)
                                 */

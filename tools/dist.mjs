@@ -101,6 +101,8 @@ const projectModules = {
 const COLUMNS = {
   index: ['check', 'default'],
   node: ['check', 'default', 'sampler'],
+  thread: ['sampler'],
+  'round-thread': ['sampler'],
   connect: ['check', 'default'],
   shared: ['check', 'default'],
   langchain: ['openai'],

@@ -15,9 +15,7 @@ if (isNpmClone(ROOT) && !existsSync(join(ROOT, 'build', 'types', 'js', 'index.d.
     try {
       await buildWasm(await setUp());
       await run(process.execPath, [join(ROOT, 'tools', 'dist.mjs')], { cwd: ROOT });
-      await run(process.execPath, [join(ROOT, 'node_modules', '.bin', 'tsc'), '-p', 'tsconfig.types.json'], {
-        cwd: ROOT,
-      });
+      await run(process.execPath, [join(ROOT, 'tools', 'types.mjs')], { cwd: ROOT });
     } catch (error) {
       if (!(error instanceof SetupError)) throw error;
       throw new SetupError(

@@ -238,10 +238,10 @@ const BUILDS = {
   fuzzers: (/** @type {Report} */ report, /** @type {Tools} */ tools) =>
     buildTargets(report, tools, 'fuzz', 'fuzz-wasm'),
   types: async (/** @type {Report} */ report, /** @type {Tools} */ tools) => {
-    const line = [join(ROOT, 'node_modules', '.bin', 'tsc'), '-p', 'tsconfig.types.json'];
+    const line = [process.execPath, join(ROOT, 'tools/types.mjs')];
     const product = new Product(ROOT, {
       folder: 'build/types',
-      sources: ['js', 'package-lock.json', 'tsconfig.json', 'tsconfig.types.json'],
+      sources: ['js', 'package-lock.json', 'tsconfig.json', 'tsconfig.types.json', 'tools/types.mjs'],
     });
     if (product.isCurrent()) return report.one('type declarations', true);
     const { status, output } = await runProgram(line, { cwd: ROOT, env: tools.env, seconds: TIMEOUT_SECONDS });

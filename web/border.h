@@ -9,6 +9,7 @@
  * - Names in capitals in a comment are the statuses that a function returns besides OK. *Bad file*
  *   stands for FORMAT, TRUNCATED, CHECKSUM, UNSUPPORTED and SHAPE.
  * - Fields of structs are 4 or 8 bytes, naturally aligned. Their comments begin with the offset.
+ *   bq_sample_options and bq_logit_bias are those of bq.h; their pointers are u32.
  *
  * exports.txt and js/wasm/abi.js list the same names; tests/js/abi.test.mjs compares them. */
 #ifndef BQW_BORDER_H
@@ -109,23 +110,6 @@ typedef struct bqw_want { /* 24 bytes */
   uint32_t dst;           /* 16 */
   uint32_t dst_bytes;     /* 20 */
 } bqw_want;
-
-/* An element of bqw_sample_options.bias: -Infinity forbids the token. */
-typedef struct bqw_logit_bias { /* 8 bytes */
-  uint32_t id;            /* 0 */
-  float bias;             /* 4 */
-} bqw_logit_bias;
-
-typedef struct bqw_sample_options { /* 36 bytes */
-  float temperature;      /* 0 */
-  uint32_t top_k;         /* 4 */
-  float top_p, min_p;     /* 8, 12 */
-  float repeat_penalty;   /* 16 */
-  uint32_t repeat_last;   /* 20 */
-  uint32_t mask;          /* 24: address of u32 [(vocab + 31) / 32] with a bit for each token, the
-                                 lowest bit first; 1: allowed. 0: all tokens are allowed */
-  uint32_t bias, n_bias;  /* 28, 32: address of bqw_logit_bias [n_bias] */
-} bqw_sample_options;
 
 /* bq_lora: the adapter of one matrix. */
 typedef struct bqw_adapter_part { /* 16 bytes */
@@ -318,7 +302,7 @@ void bqw_rng_seed(double seed, uint64_t *state);              /* 8 bytes of stat
 /* bq_session_sample: picks the next token. The caller may change the logits in place before
  * (bqw_session_logits). STATE: there are no logits; NO_TOKEN: all tokens are banned; ARGUMENT: a
  * bias outside the vocabulary. */
-uint32_t bqw_session_sample(uint32_t session, const bqw_sample_options *options, uint64_t *state,
+uint32_t bqw_session_sample(uint32_t session, const bq_sample_options *options, uint64_t *state,
                             uint32_t *token);
 
 /* Threads, in builds with shared memory; the other builds have only the calling thread. For each

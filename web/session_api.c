@@ -180,24 +180,13 @@ BQW(void) bqw_rng_seed(double seed, uint64_t *state) {
 }
 
 BQW(uint32_t)
-bqw_session_sample(uint32_t session, const bqw_sample_options *options, uint64_t *state,
+bqw_session_sample(uint32_t session, const bq_sample_options *options, uint64_t *state,
                    uint32_t *token) {
   bq_session *s = bqw_session_of(session);
   if (!s) return BQ_ARGUMENT;
   bq_error err = {0};
-  bq_sample_options o = {0};
-  if (options)
-    o = (bq_sample_options){.temperature = options->temperature,
-                            .top_k = options->top_k,
-                            .top_p = options->top_p,
-                            .min_p = options->min_p,
-                            .repeat_penalty = options->repeat_penalty,
-                            .repeat_last = options->repeat_last,
-                            .mask = (const uint32_t *)(uintptr_t)options->mask,
-                            .bias = (const bq_logit_bias *)(uintptr_t)options->bias,
-                            .n_bias = options->n_bias};
   bq_rng rng = {*state};
-  bq_status status = bq_session_sample(s, &o, &rng, token, &err);
+  bq_status status = bq_session_sample(s, options, &rng, token, &err);
   *state = rng.state;
   return bqw_report(status, &err);
 }

@@ -112,7 +112,6 @@ BQW(void) bqw_free(uint32_t ptr) {
 
 /* --- plan and load -------------------------------------------------------------------------- */
 
-_Static_assert(sizeof(bqw_logit_bias) == sizeof(bq_logit_bias), "the list is used in place");
 _Static_assert(sizeof(bqw_adapter_part) == sizeof(bq_lora), "the list is used in place");
 
 /* Heap bytes for blocks of bqw_alloc and bqw_tokenize: prompts (text, ids, tokenizer scratch), text

@@ -64,12 +64,26 @@ typedef struct bq_matrix_ops {
 
 #define BQ_PANEL_TOKENS 8u
 
+/* The types of a KV cache. A type's number is its position in this list, which saved sessions
+ * contain: append only. js/shared/names.js has the same names. kernels/kv.h draws the layouts.
+ *
+ * FLOATS, BYTES, PACKED(table, NAME, name, bits of a number, attend, store)
+ *   attend, store: the entries of the SIMD table `table`. SCALAR, SIMD128: those of that table;
+ *   OWN: of its own. A FLOATS type is widened to f32, a PACKED type is unpacked to i8. */
+#define BQ_KV_LIST(FLOATS, BYTES, PACKED, table) \
+  FLOATS(table, F32, f32, 32, SIMD128, SCALAR)   \
+  FLOATS(table, F16, f16, 16, SIMD128, SIMD128)  \
+  BYTES(table, I8, i8, 8, OWN, SIMD128)          \
+  PACKED(table, I4, i4, 4, OWN, SCALAR)          \
+  PACKED(table, I2, i2, 2, OWN, SCALAR)
+/* The list, or its packed types, applied to X. */
+#define BQ_KV_TYPES(X, table) BQ_KV_LIST(X, X, X, table)
+#define BQ_KV_PACKED_TYPES(X, table) BQ_KV_LIST(BQ_SKIP_TYPE, BQ_SKIP_TYPE, X, table)
+
 typedef enum bq_kv_type {
-  BQ_KV_F32 = 0,
-  BQ_KV_F16 = 1,
-  BQ_KV_I8 = 2,
-  BQ_KV_I4 = 3,
-  BQ_KV_I2 = 4,
+#define BQ_X(table, NAME, ...) BQ_KV_##NAME,
+  BQ_KV_TYPES(BQ_X, )
+#undef BQ_X
   BQ_KV_COUNT
 } bq_kv_type;
 
@@ -252,5 +266,9 @@ const bq_kernels *bq_kernels_best(void);
  * whether the hash of the results is that of the scalar table. Run once at load
  * (docs/inside/architecture.md). */
 bool bq_kernels_self_test(const bq_kernels *k);
+/* The hashes: of all entries except matmuls of rare types, and of the latter. They change with the
+ * lists of types. */
+#define BQ_KNOWN_ANSWER 0xea7ae0386249f950ull
+#define BQ_KNOWN_RARE_ANSWER 0x6b6e9a3c3b92c7e0ull
 
 #endif

@@ -10,10 +10,10 @@ enum { MAX_POSITIONS = 1 << 28, MAX_HEAD_DIM = 1 << 20 }; /* no product overflow
 
 uint64_t bq_kv_bytes(bq_kv_type type, uint64_t positions, uint64_t head_dim) {
   if (positions > MAX_POSITIONS || head_dim > MAX_HEAD_DIM) return UINT64_MAX;
-  if (type < BQ_KV_I8) return (2 * positions * head_dim * bq_kv_element(type) + 15) / 16 * 16;
+  if (bq_kv_bits(type) > 8) return (2 * positions * head_dim * bq_kv_element(type) + 15) / 16 * 16;
   const uint64_t dims = (head_dim + 7) / 8 * 8, k_blocks = (head_dim + 31) / 32;
   const uint64_t groups = (positions + 7) / 8, blocks = (positions + 31) / 32;
-  if (type > BQ_KV_I8) {
+  if (bq_kv_bits(type) < 8) {
     const size_t span = bq_kv_span(type);
     return k_blocks * (groups * bq_packed_key_bytes(span) + blocks * bq_packed_value_bytes(span)) +
            blocks * 32 * sizeof(float);
@@ -43,7 +43,7 @@ static uint64_t score_bytes(uint64_t positions) {
 uint64_t bq_attend_scratch(bq_kv_type type, uint64_t positions, uint64_t head_dim) {
   if (positions > MAX_POSITIONS || head_dim > MAX_HEAD_DIM) return UINT64_MAX;
   uint64_t unpacked = 0;
-  if (type > BQ_KV_I8)
+  if (bq_kv_bits(type) < 8)
     unpacked = unpacked_table(positions) +
                unpacked_blocks(positions) * bq_kv_bytes(BQ_KV_I8, BQ_KV_BLOCK, head_dim);
   const uint64_t d = (head_dim + 31) / 32 * 32;
@@ -88,7 +88,7 @@ void bq_kv_copy(bq_kv_type type, const bq_kv_view *kv, size_t from, size_t to) {
   if (type == BQ_KV_I8) {
     keys = 4 * bq_kv_group_bytes(dim), scales = floats, values = BQ_KV_TILE;
     runs = bq_kv_dims(dim) / 8;
-  } else if (type > BQ_KV_I8) {
+  } else if (bq_kv_bits(type) < 8) {
     keys = 4 * blocks * bq_packed_key_bytes(span), scales = floats;
     values = blocks * bq_packed_value_bytes(span);
   }

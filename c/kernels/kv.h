@@ -42,9 +42,17 @@ static inline uint8_t *bq_kv_block(const bq_kv_view *kv, size_t position) {
 }
 static inline size_t bq_kv_in_block(size_t position) { return position % BQ_KV_BLOCK; }
 
+/* Bits of a number in a cache. */
+static inline size_t bq_kv_bits(bq_kv_type type) {
+#define BQ_X(table, NAME, name, bits, ...) bits,
+  static const uint8_t bits[] = {BQ_KV_TYPES(BQ_X, )};
+#undef BQ_X
+  return bits[type];
+}
+
 /* --- f32, f16 ------------------------------------------------------------------------------- */
 
-static inline size_t bq_kv_element(bq_kv_type type) { return type == BQ_KV_F32 ? 4 : 2; }
+static inline size_t bq_kv_element(bq_kv_type type) { return bq_kv_bits(type) / 8; }
 
 /* Address of the key or value of a position. Those of the next positions of the block follow. */
 static inline uint8_t *bq_kv_key(const bq_kv_view *kv, bq_kv_type type, size_t position) {
@@ -82,7 +90,7 @@ static inline uint8_t *bq_kv_tile(const bq_kv_view *kv, size_t position, size_t 
 /* --- i4, i2 ----------------------------------------------------------------------------------- */
 
 /* Bytes of 32 dims of a position. */
-static inline size_t bq_kv_span(bq_kv_type type) { return type == BQ_KV_I4 ? 16 : 8; }
+static inline size_t bq_kv_span(bq_kv_type type) { return 4 * bq_kv_bits(type); }
 /* Bytes of 8 keys x 32 dims, and of 32 values x 32 dims. */
 static inline size_t bq_packed_key_bytes(size_t span) { return 16 + 8 + 8 + 8 * span; }
 static inline size_t bq_packed_value_bytes(size_t span) { return 32 + 32 + 32 * span; }

@@ -10,12 +10,7 @@ INLINE void dot(v128_t bytes, v128_t magnitude, v128_t *sum) {
 
 void bq_relaxed_attend_i8(const bq_attend_job *job) { attend_i8(job); }
 
-void bq_relaxed_attend_i4(const bq_attend_job *job) {
-  bq_attend_unpacked(job, BQ_KV_I4, bq_simd128_kv_unpack, bq_relaxed_attend_i8);
-}
-void bq_relaxed_attend_i2(const bq_attend_job *job) {
-  bq_attend_unpacked(job, BQ_KV_I2, bq_simd128_kv_unpack, bq_relaxed_attend_i8);
-}
+BQ_KV_PACKED_TYPES(BQ_ATTEND_PACKED, relaxed)
 
 #else
 typedef int no_relaxed_simd; /* a translation unit must declare something */

@@ -76,12 +76,11 @@ static void attend_row(bq_kv_type type, const bq_attend_job *job, size_t row) {
   }
 }
 
-void bq_scalar_attend_f32(const bq_attend_job *job) {
-  for (size_t row = job->row0; row < job->row1; row++) attend_row(BQ_KV_F32, job, row);
-}
-void bq_scalar_attend_f16(const bq_attend_job *job) {
-  for (size_t row = job->row0; row < job->row1; row++) attend_row(BQ_KV_F16, job, row);
-}
+#define ATTEND_FLOATS(table, NAME, name, ...)                                                  \
+  void bq_scalar_attend_##name(const bq_attend_job *job) {                                     \
+    for (size_t row = job->row0; row < job->row1; row++) attend_row(BQ_KV_##NAME, job, row);   \
+  }
+BQ_KV_LIST(ATTEND_FLOATS, BQ_SKIP_TYPE, BQ_SKIP_TYPE, )
 
 void bq_scalar_kv_store_f32(const bq_kv_view *kv, size_t position, size_t tokens, const float *k,
                             const float *v, size_t stride) {
@@ -355,15 +354,6 @@ static void store_packed(const bq_kv_view *kv, bq_kv_type type, size_t position,
   }
 }
 
-void bq_scalar_kv_store_i4(const bq_kv_view *kv, size_t position, size_t tokens, const float *k,
-                           const float *v, size_t stride) {
-  store_packed(kv, BQ_KV_I4, position, tokens, k, v, stride);
-}
-void bq_scalar_kv_store_i2(const bq_kv_view *kv, size_t position, size_t tokens, const float *k,
-                           const float *v, size_t stride) {
-  store_packed(kv, BQ_KV_I2, position, tokens, k, v, stride);
-}
-
 /* The i8 value of dim d of 32. `byte` is byte d % span of its packed span. */
 static uint8_t unpack_number(uint8_t byte, size_t span, size_t d, uint8_t step, uint8_t least) {
   const size_t bits = span / 4;
@@ -390,9 +380,12 @@ static void unpack_positions(const bq_kv_view *packed, size_t span, size_t at, c
   }
 }
 
-void bq_scalar_attend_i4(const bq_attend_job *job) {
-  bq_attend_unpacked(job, BQ_KV_I4, unpack_positions, bq_scalar_attend_i8);
-}
-void bq_scalar_attend_i2(const bq_attend_job *job) {
-  bq_attend_unpacked(job, BQ_KV_I2, unpack_positions, bq_scalar_attend_i8);
-}
+#define PACKED(table, NAME, name, ...)                                                         \
+  void bq_scalar_attend_##name(const bq_attend_job *job) {                                     \
+    bq_attend_unpacked(job, BQ_KV_##NAME, unpack_positions, bq_scalar_attend_i8);              \
+  }                                                                                            \
+  void bq_scalar_kv_store_##name(const bq_kv_view *kv, size_t position, size_t tokens,         \
+                                 const float *k, const float *v, size_t stride) {              \
+    store_packed(kv, BQ_KV_##NAME, position, tokens, k, v, stride);                            \
+  }
+BQ_KV_PACKED_TYPES(PACKED, )

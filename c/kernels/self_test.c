@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/half.h"
+#include "kernels/kv.h"
 
 enum { TOKENS = 7, ROWS = 9, COLS = 72, LENGTH = 45, HEAD = 20, POSITIONS = 6 };
 
@@ -117,7 +118,7 @@ static void run_attention(const bq_kernels *k, workspace *s) {
     k->rope(q, values, 16, type == 0);
     k->kv_store[type](&kv, 0, POSITIONS, keys, values, HEAD);
     /* The i8 copy of the head fits in the memory where f32 would store values. */
-    void *scratch = type > BQ_KV_I8 ? s->block + sizeof s->block / 2 : s->panel;
+    void *scratch = bq_kv_bits((bq_kv_type)type) < 8 ? s->block + sizeof s->block / 2 : s->panel;
     const bq_attend_job job = {.kv = kv, .q = q, .y = s->y, .stride = HEAD, .heads = 1,
                                .row1 = POSITIONS, .scale = 3.0f, .scratch = scratch,
                                .window = 4, .softcap = 5.0f, .slopes = values};

@@ -86,12 +86,7 @@ void bq_simd128_kv_unpack(const bq_kv_view *packed, size_t span, size_t at, cons
   memcpy(bq_kv_scale(kv, to), bq_packed_scale(packed, span, at), BQ_KV_SCALED * sizeof(float));
 }
 
-void bq_simd128_attend_i4(const bq_attend_job *job) {
-  bq_attend_unpacked(job, BQ_KV_I4, bq_simd128_kv_unpack, bq_simd128_attend_i8);
-}
-void bq_simd128_attend_i2(const bq_attend_job *job) {
-  bq_attend_unpacked(job, BQ_KV_I2, bq_simd128_kv_unpack, bq_simd128_attend_i8);
-}
+BQ_KV_PACKED_TYPES(BQ_ATTEND_PACKED, simd128)
 
 /* --- softmax -------------------------------------------------------------------------------- */
 

@@ -1,5 +1,7 @@
 #include "session/hadamard.h"
 
+#include "kernels/kv.h"
+
 /* Multiplies by a Hadamard matrix (sums and differences) of size n, the largest power of 2 that
  * divides dim, then by `scale`. Large values of a few dimensions are distributed over all of them.
  */
@@ -20,7 +22,7 @@ static void rotate_dims(float *x, size_t dim, float scale) {
  * to, and 32 dimensions share a scale. */
 static bool rotates_keys(const bq_layer_run *p) {
   const bq_kv_type type = p->s->options.kv_type;
-  return type > BQ_KV_I8 || (type == BQ_KV_I8 && p->w->module[BQ_K].b);
+  return bq_kv_bits(type) < 8 || (type == BQ_KV_I8 && p->w->module[BQ_K].b);
 }
 
 void bq_hadamard_heads(const bq_layer_run *p, float *x, size_t stride, size_t n, bool key) {

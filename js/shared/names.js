@@ -1,4 +1,4 @@
-/** Names of enumerated values in a bq4 file (docs/FORMAT.md). The value in the file is the index of the name. */
+/** Names of enumerated values in a bq4 file (docs/FORMAT.md) and in the ABI. The value is the index of the name. */
 
 /** Values of `arch` in the section CONF. */
 export const ARCHITECTURES = [
@@ -40,3 +40,7 @@ export const ARCHITECTURES = [
 
 /** Values of `kind` in the section TOKN. */
 export const TOKENIZERS = ['', 'spm', 'bpe', 'wordlist', 'unigram', 'wordpiece'];
+
+/** Types of the KV cache, as in `BQ_KV_LIST` of c/kernels/kernels.h. */
+export const KV_TYPES = /** @type {const} */ (['f32', 'f16', 'i8', 'i4', 'i2']);
+/** @typedef {(typeof KV_TYPES)[number]} KvType */

@@ -1,9 +1,9 @@
 /**
- * Checks for the options of every public call, by name. Unknown options are refused with a suggestion, invalid values
- * by type and range. Both sides of a port use these checks, so an invalid call is not sent.
+ * Checks for the options of public calls, by name. The options of most methods are in their rows of
+ * remote/port/methods.js. Unknown options are refused with a suggestion, invalid values by type and range. Both sides of
+ * a port use these checks, so an invalid call is not sent.
  */
 import {
-  adapter,
   address,
   addresses,
   anyValue,
@@ -30,16 +30,17 @@ import {
 } from './checks.js';
 import { checkBy } from './check-options.js';
 import { OPTION_ROWS } from './generate-options.js';
+import { KV_TYPES } from './names.js';
 
 /** @import { Options } from './checks.js' */
 
 export { checkBy, nearest, wrong } from './check-options.js';
 
-const SESSION = {
+export const SESSION = {
   contextTokens: integer(1),
   prefillWindow: integer(1),
   prefillBatch: integer(1),
-  kv: oneOf('f32', 'f16', 'i8', 'i4', 'i2'),
+  kv: oneOf(...KV_TYPES),
   kvEvict: oneOf('oldest', 'attention'),
   activations: oneOf('i8', 'i16'),
   forks: integer(0),
@@ -54,7 +55,7 @@ const GENERATE = Object.fromEntries(OPTION_ROWS.map(([name, { check }]) => [name
 /** Paces of an engine, fastest first. 'pause' is only valid for the options `background` and `pressure`. */
 export const PACES = ['full', 'slow', 'pause'];
 const pace = oneOf(...PACES);
-const PROMPTS = { chatFormat, tools: objects, templateVariables: object };
+export const PROMPTS = { chatFormat, tools: objects, templateVariables: object };
 /** Selects the tools that a reply is allowed or required to call. */
 const toolChoice = kind(
   '"none", "auto", "required" or { name }',
@@ -99,32 +100,13 @@ export const OPTIONS = {
     token: text,
   },
   source: { companion: anyValue, manifest: anyValue },
-  plan: LOAD,
   load: LOAD,
-  tokenize: { addSpecial: flag, parseSpecial: flag },
-  createSession: { ...SESSION, adapter },
-  loadAdapter: { scale: number(-Infinity), signal },
   createChat: { system: anyValue, messages: anyValue, contextPolicy, ...PROMPTS },
-  countTokens: { ...PROMPTS, prefix: text },
   'generate or send': { ...GENERATE, ...PROMPTS, prefix: text, toolChoice, parallelToolCalls: flag },
   generate: GENERATE,
-  append: { parseSpecial: flag, signal, onProgress: callback },
-  choose: { ...PROMPTS, prefix: text, signal, onProgress: callback },
-  savePromptCache: { ...PROMPTS, signal, onProgress: callback },
-  'session.choose': { signal, onProgress: callback },
-  embed: {
-    pooling: oneOf('mean', 'cls', 'last'),
-    normalize: flag,
-    prompt: text,
-    truncate: flag,
-    signal,
-    onProgress: callback,
-  },
   create: { signal, parallel: integer(1) },
   score: { topLogprobs: integer(0, 20), signal, onProgress: callback },
   rerank: { topN: integer(1), truncate: flag, signal, onProgress: callback },
-  classify: { classifier: object, truncate: flag, signal, onProgress: callback },
-  trace: { on: flag, byLayer: flag },
   message: {
     role: text,
     content: anyValue,

@@ -2,9 +2,10 @@
  * The ABI of the wasm module as data: every function that JavaScript calls and every struct that it reads or writes.
  * web/border.h declares them in C; tests/js/abi.test.mjs compares both with each other and with web/exports.txt.
  */
+import { OPTION_ROWS } from '../shared/generate-options.js';
 
 /** Version of the ABI: BQ_ABI of c/bq.h. */
-export const ABI = 2;
+export const ABI = 3;
 /**
  * BQW_THREADS and BQW_THREAD_STACK of web/border.h: the maximum number of threads, and the stack size of each in bytes.
  */
@@ -149,10 +150,12 @@ export const structs = {
   bqw_spread: struct('n:u32 tokens:u32 cols:u32 activations:u32 panel:u32 panel_bytes:u32'),
   bqw_spread_rows: struct('weights:u32 bytes:u32 type:u32 rows:u32 y:u32 stride:u32'),
   bqw_want: struct('offset:f64 length:f64 dst:u32 dst_bytes:u32'),
-  bqw_sample_options: struct(
-    'temperature:f32 top_k:u32 top_p:f32 min_p:f32 repeat_penalty:f32 repeat_last:u32 mask:u32 bias:u32 n_bias:u32',
+  // Of c/bq.h. The first fields are options of `generate`, by their names there.
+  bq_sample_options: struct(
+    `${OPTION_ROWS.map(([name, row]) => (row.sampler ? `${name}:${row.sampler}` : '')).join(' ')} mask:u32 bias:u32
+    n_bias:u32 hook_ctx:u32 hook_change:u32`,
   ),
-  bqw_logit_bias: struct('id:u32 bias:f32'),
+  bq_logit_bias: struct('id:u32 bias:f32'),
   bqw_adapter_part: struct('a:u32 b:u32 rank:u32 scale:f32'),
   bqw_tokenizer_info: struct('kind:u32 tokens:u32 bos:u32 eos:u32 unk:u32 pad:u32 add_bos:u32 add_eos:u32'),
   bqw_heap_info: struct('used:f64 peak:f64 size:f64'),

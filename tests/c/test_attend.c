@@ -15,8 +15,9 @@
 static const bq_kernels *tables[4]; /* tables[0] is scalar */
 static size_t n_tables;
 
-static const char *const TYPE_NAMES[] = {"f32", "f16", "i8", "i4", "i2"};
-_Static_assert(COUNT(TYPE_NAMES) == BQ_KV_COUNT, "expected a name for each type");
+#define X(table, NAME, name, ...) #name,
+static const char *const TYPE_NAMES[] = {BQ_KV_TYPES(X, )};
+#undef X
 
 static bool check_same(const void *actual, const void *expected, size_t bytes, const char *what,
                        const bq_kernels *k) {

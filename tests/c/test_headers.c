@@ -102,7 +102,7 @@
 
 #include "check.h"
 
-static void test_headers(void) { CHECK_EQ(BQ_ABI, 2); }
+static void test_headers(void) { CHECK_EQ(BQ_ABI, 3); }
 
 int main(void) {
   RUN(test_headers);

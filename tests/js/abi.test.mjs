@@ -1,14 +1,24 @@
-// Tests of the ABI, which is defined in three places: in C (web/border.h), as a list for the linker (web/exports.txt) and as data for
-// JavaScript (js/wasm/abi.js). The three must agree to the byte.
+// Tests of the ABI, which is defined in three places: in C (web/border.h, and two structs of c/bq.h), as a list for the linker
+// (web/exports.txt) and as data for JavaScript (js/wasm/abi.js). The three must agree to the byte.
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
+import { KV_TYPES } from '../../js/shared/names.js';
 import { ABI, functions, structs, THREADS, THREAD_STACK } from '../../js/wasm/abi.js';
 
 const read = (path) => readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8');
-const header = read('web/border.h')
-  .replace(/\/\*[^]*?\*\//g, '')
-  .replace(/^#.*$/gm, '');
+/** The text of a header without comments and directives. @param {string} path */
+const declarations = (path) =>
+  read(path)
+    .replace(/\/\*[^]*?\*\//g, '')
+    .replace(/^#.*$/gm, '');
+const header = declarations('web/border.h');
+/** The structs of the public C interface that JavaScript writes, with pointers as u32. */
+const publicStructs = declarations('c/bq.h')
+  .match(/typedef struct (bq_logit_bias|bq_sample_options) \{[^}]*\} \1;/g)
+  .join('\n')
+  .replace('bq_logits_hook hook;', 'void *hook_ctx; void *hook_change;')
+  .replace(/(?:const )?\w+ \*(\w+);/g, 'uint32_t $1;');
 
 /** The letter of js/wasm/abi.js for a C type. */
 const letter = (type) => {
@@ -32,9 +42,9 @@ test('functions of border.h, exports.txt and abi.js', () => {
   assert.deepEqual(exported, Object.keys(functions).sort());
 });
 
-test('structs of border.h and abi.js have the same fields at the same offsets', () => {
+test('structs of C and abi.js have the same fields at the same offsets', () => {
   const found = {};
-  for (const [, name, body] of header.matchAll(/typedef struct (bqw_\w+) \{([^}]*)\}/g)) {
+  for (const [, name, body] of (header + publicStructs).matchAll(/typedef struct (bqw?_\w+) \{([^}]*)\}/g)) {
     let end = 0;
     let align = 1;
     found[name] = [];
@@ -50,13 +60,26 @@ test('structs of border.h and abi.js have the same fields at the same offsets', 
       }
     }
     assert.equal(structs[name]?.size, Math.ceil(end / align) * align, `size of ${name}`);
-    assert.deepEqual(structs[name].fields, found[name], name);
+    // Options of `generate` have their names in JavaScript.
+    const fields = structs[name].fields.map((field) => ({
+      ...field,
+      name: field.name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`),
+    }));
+    assert.deepEqual(fields, found[name], name);
   }
   assert.deepEqual(Object.keys(structs).sort(), Object.keys(found).sort());
 });
 
 test('border.h and abi.js have the same version of the ABI', () => {
   assert.equal(ABI, Number(/#define BQ_ABI (\d+)u/.exec(read('c/bq.h'))[1]));
+});
+
+test('kernels.h and names.js have the same types of the KV cache', () => {
+  const rows = read('c/kernels/kernels.h').matchAll(/^ {2}(?:FLOATS|BYTES|PACKED)\(table, \w+, (\w+),/gm);
+  assert.deepEqual(
+    Array.from(rows, ([, name]) => name),
+    KV_TYPES,
+  );
 });
 
 test('border.h and abi.js have the same constants for threads', () => {

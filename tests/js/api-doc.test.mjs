@@ -72,7 +72,14 @@ const CALLS = {
   embed: [page('model')],
   classify: [page('classifiers')],
 };
-for (const [call, options] of Object.entries(OPTIONS))
+/** The options of calls: of methods of a port, and of other calls. @type {[call: string, options: object][]} */
+const OPTIONS_OF_CALLS = [
+  ...Object.entries(OPTIONS),
+  ...Object.values(TABLE).flatMap((methods) =>
+    Object.entries(methods).map(([name, { options = {} }]) => /** @type {[string, object]} */ ([name, options])),
+  ),
+];
+for (const [call, options] of OPTIONS_OF_CALLS)
   test(`every option of ${call}`, () => documented(call, Object.keys(options), CALLS[call] ?? REFERENCE));
 
 /** Types that only modules of this package meet. */
@@ -108,7 +115,7 @@ test('the table of error codes has a row for each code, and no others', () => {
   assert.deepEqual(rows.flatMap((row) => row.split('|')[1].match(/\w+/g) ?? []).sort(), codes);
 });
 
-/** Options of entries that check their own: not in js/shared/options.js. */
+/** Options of entries that check their own: neither in js/shared/options.js nor in js/remote/port/methods.js. */
 const OWN_OPTIONS = [
   'name',
   'leaderTimeout',
@@ -124,7 +131,7 @@ const OWN_OPTIONS = [
   'crossOrigin',
 ];
 test('tables of options list only existing options', () => {
-  const known = new Set([...Object.values(OPTIONS).flatMap((options) => Object.keys(options)), ...OWN_OPTIONS]);
+  const known = new Set([...OPTIONS_OF_CALLS.flatMap(([, options]) => Object.keys(options)), ...OWN_OPTIONS]);
   for (const path of REFERENCE)
     for (const [, table] of read(path).matchAll(/\n\| option [^\n]*\n\|[- |]*\n((?:\|.*\n)+)/g)) {
       const cells = table.split('\n').flatMap((row) => row.split('|')[1]?.match(/`[^`]+`/g) ?? []);

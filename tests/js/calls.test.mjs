@@ -164,9 +164,9 @@ test('the error for an unknown option names the method that was called', async (
   /** @type {[string, () => Promise<unknown>][]} */
   const calls = [
     ['generate', () => session.generate('a', wrong).result],
-    ['generate or send', () => model.generate(messages, wrong).result],
+    ['generate', () => model.generate(messages, wrong).result],
     ['generate or send', () => chat.send('Hi', wrong).result],
-    ['session.choose', () => session.choose('a', ['b', 'c'], wrong)],
+    ['choose', () => session.choose('a', ['b', 'c'], wrong)],
     ['runTools', () => model.chat.completions.runTools({ messages, tools: [] }, wrong)],
     ['embeddings.create', () => model.embeddings.create({ input: 'a' }, wrong)],
   ];

@@ -1,6 +1,6 @@
-// Tests that an option of `generate` is one row of js/shared/generate-options.js. In a copy of the package with an additional row, the
-// option is in the check of `generate`, in the help of the command line, in OpenAI's requests (as a field or in the extension object) and
-// in receipts.
+// Tests that an option of `generate` is one row of js/shared/generate-options.js. In a copy of the package with additional rows, the
+// options are in the check of `generate`, in the help of the command line, in OpenAI's requests (as a field or in the extension object),
+// in receipts and in the sampler's record. types.test.mjs tests the type.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
@@ -12,14 +12,17 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 const folder = mkdtempSync(join(tmpdir(), 'bq4-options-'));
 const ROWS = join(folder, 'js/shared/generate-options.js');
-const NEW_ROWS = `  typicalMass: {
+const NEW_ROWS = `  /** Samples among typical tokens */
+  typicalMass: {
     check: number(0, 1),
-    meaning: 'samples among typical tokens with this total probability',
+    default: 1,
     flag: 'P',
+    flagHelp: 'samples among typical tokens with this total probability',
     openai: 'bq4',
+    sampler: 'f32',
     receipt: true,
   },
-  topA: { check: number(0, 1), meaning: 'another limit', flag: 'A', openai: 'top_a', openaiCheck: number(0, 0.5) },
+  topA: { check: number(0, 1), flag: 'A', flagHelp: 'another limit', openai: 'top_a', openaiCheck: number(0, 0.5) },
 `;
 
 before(() => {
@@ -72,14 +75,21 @@ describe('a row that is added in one file', () => {
     refuses({ bq4: { typicalMass: 2 } }, 'bq4.typicalMass');
     refuses({ top_a: 0.75 }, 'top_a');
   });
+
+  test("is a field of the sampler's record if the row says so", async () => {
+    const { structs } = await load('js/wasm/abi.js');
+    const { fields } = structs.bq_sample_options;
+    assert.deepEqual(fields[0], { name: 'typicalMass', kind: 'f32', offset: 0, count: 1 });
+    assert.ok(!fields.some((/** @type {{ name: string }} */ { name }) => name === 'topA'));
+  });
 });
 
-test('columns of the table agree: fields of OpenAI and flags are unique, the sampler has a default for each of its fields', async () => {
+test('columns of the table agree: fields of OpenAI are unique, flags have a help, the sampler has a default for each of its fields', async () => {
   const { OPTION_ROWS } = await import('../../js/shared/generate-options.js');
   const fields = OPTION_ROWS.flatMap(([, { openai }]) => (openai && openai !== 'bq4' ? [openai] : []));
   assert.equal(new Set(fields).size, fields.length);
-  for (const [name, { sampler, default: standard, check, meaning }] of OPTION_ROWS) {
-    assert.ok(meaning, name);
+  for (const [name, { sampler, default: standard, check, flag, flagHelp }] of OPTION_ROWS) {
+    assert.equal(Boolean(flag), Boolean(flagHelp), name);
     if (sampler) assert.equal(check(standard), '', name);
   }
 });

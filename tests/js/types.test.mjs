@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import { GENERATE_OPTIONS } from '../../js/shared/generate-options.js';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const folder = mkdtempSync(join(tmpdir(), 'bq4-types-'));
@@ -43,8 +44,10 @@ before(() => {
   const installed = join(folder, 'node_modules/bq4');
   mkdirSync(installed, { recursive: true });
   cpSync(join(root, 'package.json'), join(installed, 'package.json'));
-  const output = tsc('-p', join(root, 'tsconfig.types.json'), '--outDir', join(installed, 'build/types'));
-  assert.equal(output.status, 0, output.stdout);
+  const output = spawnSync(process.execPath, [join(root, 'tools/types.mjs'), join(installed, 'build/types')], {
+    encoding: 'utf8',
+  });
+  assert.equal(output.status, 0, output.stdout + output.stderr);
   for (const name of ['@types', '@ai-sdk', '@langchain', 'ai', 'openai', 'react'])
     symlinkSync(join(root, 'node_modules', name), join(folder, 'node_modules', name));
   cpSync(join(root, 'tests/js/consumer'), folder, { recursive: true });
@@ -70,6 +73,16 @@ for (const [name, what, skipLibCheck] of /** @type {const} */ ([
     assert.equal(used.status, 0, used.stdout);
   });
 
+test('GenerateOptions has each option with its type and its comment', () => {
+  const path = join(folder, 'node_modules/bq4/build/types/js/shared/generate-options.d.ts');
+  const [, type] = /^export type GenerateOptions = \{\n([^]*?)^\};$/m.exec(readFileSync(path, 'utf8')) ?? [];
+  const properties = [...String(type).matchAll(/^ {4}\/\*\*[^]*?\*\/\n {4}(\w+)\?: /gm)];
+  assert.deepEqual(
+    properties.map(([, name]) => name),
+    Object.keys(GENERATE_OPTIONS),
+  );
+});
+
 /** Where a declaration may say `any`: what callers narrow themselves, and what is as it is in a library that is extended. */
 const ANY = {
   'api/adapters/langchain': ['withStructuredOutput(schema: any, options?: any): any;'],
@@ -87,7 +100,14 @@ test('public values have types, and `any` only where the list allows it', () => 
   const entries = Object.values(exports).flatMap(
     ({ types }) => types?.replace(/^.*types\/js\/(.*)\.d\.ts$/, '$1') ?? [],
   );
-  const all = [...entries, ...AREAS, 'storage/sources/types', 'storage/cache/types', 'shared/errors'];
+  const all = [
+    ...entries,
+    ...AREAS,
+    'storage/sources/types',
+    'storage/cache/types',
+    'shared/errors',
+    'shared/generate-options',
+  ];
   assert.ok(entries.length > 8 && all.includes('index'), `${all}`);
   /** @type {Record<string, string[]>} */
   const found = {};

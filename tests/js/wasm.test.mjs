@@ -139,24 +139,24 @@ test('a mask and biases are passed through the ABI', async () => {
   const { wasm, session, start, close } = await openLogits({ kind: 'bytes', bytes: await tinyModel() });
   const logits = start([1, 20, 30]);
   wasm.scope((take) => {
-    const options = take(structs.bqw_sample_options.size);
+    const options = take(structs.bq_sample_options.size);
     const [rng, token, mask, bias] = [take(8), take(4), take(4 * Math.ceil(logits.length / 32)), take(8)];
     const sample = (/** @type {Record<string, number>} */ values) => {
-      wasm.write('bqw_sample_options', options, values);
+      wasm.write('bq_sample_options', options, values);
       wasm.check('bqw_session_sample', session, options, rng, token);
       return wasm.u32(token, 1)[0];
     };
     assert.equal(sample({}), argmax(logits));
     wasm.u32(mask, Math.ceil(logits.length / 32)).fill(0)[2] = 1 << 5;
     assert.equal(sample({ mask }), 69);
-    wasm.write('bqw_logit_bias', bias, { id: 7, bias: 1e9 });
+    wasm.write('bq_logit_bias', bias, { id: 7, bias: 1e9 });
     assert.equal(sample({ bias, n_bias: 1 }), 7);
-    wasm.write('bqw_logit_bias', bias, { id: 69, bias: -Infinity });
+    wasm.write('bq_logit_bias', bias, { id: 69, bias: -Infinity });
     assert.throws(
       () => sample({ mask, bias, n_bias: 1 }),
       (/** @type {any} */ e) => e.code === 'NO_TOKEN' && /none of 271/.test(e.message) && e.hint !== '',
     );
-    wasm.write('bqw_logit_bias', bias, { id: 271, bias: 0 });
+    wasm.write('bq_logit_bias', bias, { id: 271, bias: 0 });
     assert.throws(() => sample({ bias, n_bias: 1 }), { code: 'ARGUMENT' });
   });
   close();

@@ -4,6 +4,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { ERRORS } from '../../js/shared/error-codes.js';
+import { GENERATE_OPTIONS } from '../../js/shared/generate-options.js';
 
 const ROOT = new URL('../../', import.meta.url);
 const read = (/** @type {string} */ path) => readFileSync(new URL(path, ROOT), 'utf8');
@@ -15,10 +16,13 @@ const MODULES = [
   'js/storage/cache/types.js',
 ];
 
-/** Returns the properties of each type that is declared by `@typedef {object}`, by name of the type. @returns {Map<string, string[]>} */
+/**
+ * Returns the properties of each type that is declared by `@typedef {object}`, and of GenerateOptions, by name of the type.
+ * @returns {Map<string, string[]>}
+ */
 export function publicTypes() {
   /** @type {Map<string, string[]>} */
-  const types = new Map();
+  const types = new Map([['GenerateOptions', Object.keys(GENERATE_OPTIONS)]]);
   for (const comment of MODULES.flatMap((path) => read(path).split('/**'))) {
     const [, name] = /@typedef \{object\} (\w+)/.exec(comment) ?? [];
     if (name)

@@ -107,9 +107,9 @@ static void read_bias(receipt *r) {
 }
 
 static receipt read_receipt(void) {
-  static const char *const kv[] = {
-      [BQ_KV_F32] = "f32", [BQ_KV_F16] = "f16", [BQ_KV_I8] = "i8", [BQ_KV_I4] = "i4",
-      [BQ_KV_I2] = "i2"};
+#define X(table, NAME, name, ...) #name,
+  static const char *const kv[] = {BQ_KV_TYPES(X, )};
+#undef X
   static const char *const activations[] = {"i8", "i16"};
   receipt r = {0};
   char word[32];

@@ -30,7 +30,7 @@ const OPTIONS = OPTION_ROWS.flatMap(([name, row]) => (row.receipt ? [name] : [])
  * @typedef {object} Receipt
  * @property {1} receipt
  * @property {string} engine   version of bq4
- * @property {{ name: string, file: string | null, context: number, kv: 'f32' | 'f16' | 'i8' | 'i4' | 'i2', activations: 'i8' | 'i16', kvWindow?: number, kvSinks?: number,
+ * @property {{ name: string, file: string | null, context: number, kv: import('../../shared/names.js').KvType, activations: 'i8' | 'i16', kvWindow?: number, kvSinks?: number,
  *   kvEvict?: 'attention', quality?: Quality }} model
  *   `file`: the id of the model's file, 32 hexadecimal digits. The id of a GGUF file is a hash of its header and
  *   length. Null for files of version 1

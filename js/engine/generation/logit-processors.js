@@ -9,8 +9,8 @@ import { logSum, roundLogprob } from '../model/probabilities.js';
 /** @import { GenerateOptions, Logprob } from '../../shared/types.js' */
 /** @import { Wasm } from '../../wasm/wasm.js' */
 
-/** Offset in bqw_sample_options of the address of the biases; their number is in the next field. */
-const BIAS = structs.bqw_sample_options.at.bias;
+/** Offset in bq_sample_options of the address of the biases; their number is in the next field. */
+const BIAS = structs.bq_sample_options.at.bias;
 /**
  * Offsets in a TOKN section of the number of tokens, the number of merges and the number of text bytes
  * (docs/FORMAT.md).

@@ -7,17 +7,15 @@ import { StopFilter } from '../../api/chat/stop-strings.js';
 /** @import { GenerateOptions, Part, Result } from '../../shared/types.js' */
 /** @import { Wasm } from '../../wasm/wasm.js' */
 
-/** Offset in bqw_sample_options of the address of the mask. */
-const MASK = structs.bqw_sample_options.at.mask;
+/** Offset in bq_sample_options of the address of the mask. */
+const MASK = structs.bq_sample_options.at.mask;
 
 /** Offsets in the heap block of a generation. */
-const AT = { rng: 0, token: 8, detokenizer: 16, options: 24, text: 24 + structs.bqw_sample_options.size };
+const AT = { rng: 0, token: 8, detokenizer: 16, options: 24, text: 24 + structs.bq_sample_options.size };
 
-/** Returns the fields of the sampler's record (bqw_sample_options). @param {Record<string, any>} options */
+/** Returns the values of the sampler's record, bq_sample_options. @param {Record<string, any>} options */
 const sampleRecord = (options) =>
-  Object.fromEntries(
-    OPTION_ROWS.flatMap(([name, row]) => (row.sampler ? [[row.sampler, options[name] ?? row.default]] : [])),
-  );
+  Object.fromEntries(OPTION_ROWS.map(([name, row]) => [name, options[name] ?? row.default]));
 
 export class Output {
   #wasm;
@@ -41,7 +39,7 @@ export class Output {
     model.checkTokens('stopTokens', options.stopTokens ?? []);
     this.#filter = new StopFilter([options.stop ?? []].flat());
     this.#block = wasm.alloc(AT.text + wasm.call('bqw_detokenize_limit', model.handle));
-    wasm.write('bqw_sample_options', this.#block + AT.options, sampleRecord(options));
+    wasm.write('bq_sample_options', this.#block + AT.options, sampleRecord(options));
     wasm.call('bqw_rng_seed', seed, this.#block + AT.rng);
   }
 

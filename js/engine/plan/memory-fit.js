@@ -3,6 +3,7 @@ import { BqError, onDemand } from '../../shared/errors.js';
 import { LIMIT, megabytes } from './memory-limit.js';
 
 /** @import { LoadOptions, Plan } from '../../shared/types.js' */
+/** @import { KvType } from '../../shared/names.js' */
 /** @import { Planner } from './plan.js' */
 
 /** Bytes that every browser can allocate. */
@@ -14,12 +15,11 @@ const DEFAULT_CONTEXT = 4096;
  * i8 costs more quality than everything else together (docs/QUALITY.md), and it is unknown before the weights are
  * loaded.
  * @param {Record<string, number>} numbers  numbers of a plan
- * @returns {Kv}
+ * @returns {KvType}
  */
 const defaultKv = ({ no_head: encodes, key_bias: keyBias }) => (encodes ? 'f32' : keyBias ? 'f16' : 'i8');
 
-/** @typedef {'f32' | 'f16' | 'i8' | 'i4' | 'i2'} Kv */
-/** @typedef {{ sessions: number, contextTokens: number, kv: Kv }} Sizes */
+/** @typedef {{ sessions: number, contextTokens: number, kv: KvType }} Sizes */
 /**
  * A plan for some sizes. `numbers`: a `bqw_plan` record; `paging`: a `bqw_paging` record, null if no weights are paged.
  * @typedef {object} SizedPlan

@@ -6,7 +6,7 @@ import { structs, WANT_DATA } from '../../wasm/abi.js';
 import { BqError, onDemand } from '../../shared/errors.js';
 import { fitPlan } from './memory-fit.js';
 import { LIMIT } from './memory-limit.js';
-import { ARCHITECTURES } from '../../shared/names.js';
+import { ARCHITECTURES, KV_TYPES } from '../../shared/names.js';
 import { isNode } from '../../shared/node.js';
 import { isInMemory, isPageable, keyOf } from '../../storage/sources/kinds.js';
 import { readFirst, readRange } from '../../storage/sources/read.js';
@@ -25,8 +25,6 @@ const SPARE_BYTES = 262144;
 
 /** Pooling by code (docs/FORMAT.md, "CONF keys"). @type {(import('../../shared/types.js').Pooling | null)[]} */
 const POOLING = [null, 'mean', 'cls', 'last'];
-/** Codes of KV cache types, from the widest to the narrowest. @type {Record<string, number>} */
-export const KV_TYPES = { f32: 0, f16: 1, i8: 2, i4: 3, i2: 4 };
 /** Codes of activation types. @type {Record<string, number>} */
 const ACTIVATIONS = { i8: 0, i16: 1 };
 /**
@@ -85,7 +83,7 @@ export function sessionRecord({
     context,
     window,
     batch,
-    kv_type: KV_TYPES[kv],
+    kv_type: KV_TYPES.indexOf(kv),
     activations: ACTIVATIONS[activations],
     forks,
     fork_positions: forkTokens,

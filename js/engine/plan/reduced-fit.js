@@ -6,7 +6,8 @@ import { BqError } from '../../shared/errors.js';
 import { LIMIT, megabytes } from './memory-limit.js';
 
 /** @import { GaveUp } from '../../shared/types.js' */
-/** @import { Fitted, Kv, SizedPlan, Sizes } from './memory-fit.js' */
+/** @import { KvType } from '../../shared/names.js' */
+/** @import { Fitted, SizedPlan, Sizes } from './memory-fit.js' */
 
 /**
  * Plans sizes. With `room`, weights are paged if necessary so that the heap has at most `room` bytes. Throws NOMEM,
@@ -18,7 +19,7 @@ import { LIMIT, megabytes } from './memory-limit.js';
  * Smallest reduced context, in tokens. A smaller one is useless for a conversation, so KV precision is reduced first.
  */
 const MIN_CONTEXT = 512;
-/** KV types in the order of reduction. i4 and i2 must be requested, because they cost quality. @type {Kv[]} */
+/** KV types in the order of reduction. i4 and i2 must be requested, because they cost quality. @type {KvType[]} */
 const KV_STEPS = ['f32', 'f16', 'i8'];
 
 /**

@@ -5,7 +5,6 @@
 import { BqError, packError } from '../../shared/errors.js';
 import { FORWARDED_EVENTS } from '../../shared/events.js';
 import { listen, PROTOCOL } from '../../shared/protocol.js';
-import { OPTIONS } from '../../shared/options.js';
 import { overrideTimeouts } from '../../shared/timeouts.js';
 import { delegateWorkers, handleSpawned } from '../../shared/workers.js';
 import { TABLE } from './methods.js';
@@ -62,7 +61,7 @@ function argumentsOf(row, { args = [], options, progress }, call) {
     ...args,
     {
       ...options,
-      ...('signal' in OPTIONS[row.options] && { signal: call.signal }),
+      ...('signal' in row.options && { signal: call.signal }),
       ...(progress && { onProgress: (/** @type {object} */ event) => call.post({ progress: event }) }),
     },
   ];

@@ -5,20 +5,22 @@
  */
 import { messagesOf } from '../../api/chat/messages.js';
 import { guarded } from '../../shared/events.js';
-import { checkOptions, PACES, wrong } from '../../shared/options.js';
+import { adapter, callback, flag, number, object, oneOf, signal, text } from '../../shared/checks.js';
+import { checkBy, OPTIONS, PACES, PROMPTS, SESSION, wrong } from '../../shared/options.js';
 import { plainFormat, plainTools } from '../../shared/standard-schema.js';
 import { toSource } from '../../storage/sources/index.js';
+
+/** @import { Options } from '../../shared/checks.js' */
 
 /**
  * @typedef {object} Row
  * @property {((value: any) => any)[]} [args]  functions that check an argument and convert it to a value that can be
  *   posted
- * @property {keyof typeof import('../../shared/options.js').OPTIONS} [options]  name in OPTIONS of the checks of the
- *   last argument
- * @property {keyof typeof import('../../shared/options.js').OPTIONS} [ofMessages]  the same, if the first argument is a
- *   list of messages
+ * @property {Options} [options]  checks of the options, which are the last argument
+ * @property {Options} [ofMessages]  the same, if the first argument is a list of messages
  * @property {boolean} [stream]   whether the call yields parts before its result
  * @property {string} [makes]     kind of the object that the call creates. Its parent is the object of the call
+ * @property {string} [name]      name of the method, for messages
  */
 
 /**
@@ -82,13 +84,18 @@ function choices(value) {
   throw wrong('the list of options', value, 'a list of different non-empty strings');
 }
 /** @param {unknown} value */
-const flag = (value = true) => Boolean(value);
+const flagArgument = (value = true) => Boolean(value);
+
+/** Options of `trace`. */
+const trace = { on: flag, byLayer: flag };
+/** Options of most calls. */
+const handlers = { signal, onProgress: callback };
 
 /** @type {Record<string, Record<string, Row>>} */
 export const TABLE = {
   engine: {
-    plan: { args: [toSource], options: 'plan' },
-    load: { args: [toSource], options: 'load', makes: 'model' },
+    plan: { args: [toSource], options: OPTIONS.load },
+    load: { args: [toSource], options: OPTIONS.load, makes: 'model' },
     pause: {},
     resume: {},
     setPace: { args: [pace] },
@@ -99,44 +106,59 @@ export const TABLE = {
     list: {},
     usage: {},
     delete: { args: [textArgument] },
-    pin: { args: [textArgument, flag] },
+    pin: { args: [textArgument, flagArgument] },
     clear: {},
   },
   model: {
-    tokenize: { args: [textArgument], options: 'tokenize' },
+    tokenize: { args: [textArgument], options: { addSpecial: flag, parseSpecial: flag } },
     detokenize: { args: [tokens] },
     tokenId: { args: [textArgument] },
     memory: {},
     pauseDownload: {},
     resumeDownload: {},
-    createSession: { options: 'createSession', makes: 'session' },
-    loadAdapter: { args: [toSource], options: 'loadAdapter', makes: 'adapter' },
-    countTokens: { args: [messagesOf], options: 'countTokens' },
-    generate: { args: [promptOrMessages], options: 'generate', ofMessages: 'generate or send', stream: true },
-    choose: { args: [promptOrMessages, choices], options: 'choose' },
-    savePromptCache: { args: [messagesOf], options: 'savePromptCache' },
+    createSession: { options: { ...SESSION, adapter }, makes: 'session' },
+    loadAdapter: { args: [toSource], options: { scale: number(-Infinity), signal }, makes: 'adapter' },
+    countTokens: { args: [messagesOf], options: { ...PROMPTS, prefix: text } },
+    generate: {
+      args: [promptOrMessages],
+      options: OPTIONS.generate,
+      ofMessages: OPTIONS['generate or send'],
+      stream: true,
+    },
+    choose: { args: [promptOrMessages, choices], options: { ...PROMPTS, prefix: text, ...handlers } },
+    savePromptCache: { args: [messagesOf], options: { ...PROMPTS, ...handlers } },
     loadPromptCache: { args: [bytes] },
-    embed: { args: [texts], options: 'embed' },
-    classify: { args: [textsOrPairs], options: 'classify' },
-    trace: { options: 'trace' },
+    embed: {
+      args: [texts],
+      options: {
+        pooling: oneOf('mean', 'cls', 'last'),
+        normalize: flag,
+        prompt: text,
+        truncate: flag,
+        ...handlers,
+      },
+    },
+    classify: { args: [textsOrPairs], options: { classifier: object, truncate: flag, ...handlers } },
+    trace: { options: trace },
     close: {},
   },
   session: {
-    generate: { args: [prompt], options: 'generate', stream: true },
-    continue: { options: 'generate', stream: true },
-    choose: { args: [prompt, choices], options: 'session.choose' },
-    append: { args: [prompt], options: 'append' },
+    generate: { args: [prompt], options: OPTIONS.generate, stream: true },
+    continue: { options: OPTIONS.generate, stream: true },
+    choose: { args: [prompt, choices], options: handlers },
+    append: { args: [prompt], options: { parseSpecial: flag, ...handlers } },
     truncate: { args: [count] },
     fork: { makes: 'session' },
     save: {},
     restore: { args: [bytes] },
     tokens: {},
     stats: {},
-    trace: { options: 'trace' },
+    trace: { options: trace },
     close: {},
   },
   adapter: { close: {} },
 };
+for (const rows of Object.values(TABLE)) for (const [name, row] of Object.entries(rows)) row.name = name;
 
 /** Converts schemas of other libraries to JSON Schemas, which can be posted. @param {any} options */
 function withPlainSchemas(options) {
@@ -155,11 +177,13 @@ function withPlainSchemas(options) {
  * @param {any[]} callArgs
  * @returns {{ args: any[], options: Record<string, any>, signal?: AbortSignal, onProgress?: (event: any) => void }}
  */
-export function checkCall({ args = [], options: name, ofMessages }, callArgs) {
-  const options = ofMessages && isMessages(callArgs[0]) ? ofMessages : name;
-  const { signal, onProgress, ...plainOptions } = /** @type {any} */ (
-    options ? checkOptions(options, withPlainSchemas(callArgs[args.length])) : {}
-  );
+export function checkCall({ name = '', args = [], options: checks, ofMessages }, callArgs) {
+  const options = ofMessages && isMessages(callArgs[0]) ? ofMessages : checks;
+  const {
+    signal: abortSignal,
+    onProgress,
+    ...plainOptions
+  } = /** @type {any} */ (options ? checkBy(options, name, withPlainSchemas(callArgs[args.length])) : {});
   // An address is resolved here, against the page, not in its worker. Adapters and draft models are passed by their
   // ids.
   const idOf = (/** @type {any} */ object) => object.info?.id ?? object;
@@ -171,7 +195,7 @@ export function checkCall({ args = [], options: name, ofMessages }, callArgs) {
   return {
     args: args.map((check, i) => check(callArgs[i])),
     options: plainOptions,
-    signal,
+    signal: abortSignal,
     onProgress: onProgress && guarded(onProgress),
   };
 }

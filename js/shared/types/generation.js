@@ -1,52 +1,10 @@
 /** Types of a generation: options, parts, result; and of the choice between given answers. */
 
-/** @import { Adapter, Model } from './model.js' */
 /** @import { PromptOptions } from './chat.js' */
 
 /** @typedef {import('../generation.js').Generation} Generation */
 
-/**
- * @typedef {object} GenerateOptions
- * @property {number} [maxTokens]  largest number of tokens. Default: 1,024, or the rest of the context. Infinity: until
- *   the context is full
- * @property {number} [temperature]    0: always the most probable token. Default 0.7
- * @property {number} [topK]           samples from the k most probable tokens only; 0: off. Default 40
- * @property {number} [topP]  samples from the most probable tokens whose probabilities add up to p, at least one; 1:
- *   off. Default 0.95
- * @property {number} [minP]  samples from tokens with at least p times the probability of the most probable one.
- *   Default 0, off
- * @property {number} [repeatPenalty]  above 1: recent tokens become less probable. Default 1, off
- * @property {number} [repeatLast]     number of recent tokens that are penalized; 0: none. Default 64
- * @property {number} [seed]           integer up to 2^53. Default: random; the result contains it
- * @property {string | string[]} [stop]  strings that end the generation; they are not part of its text
- * @property {number[]} [stopTokens]   tokens that end the generation, in addition to the model's own
- * @property {{ token: number, bias: number }[]} [logitBias]  numbers added to the logits of tokens; -Infinity forbids a
- *   token
- * @property {number} [presencePenalty]  subtracted from the logits of tokens that occurred in this generation. Default
- *   0
- * @property {number} [frequencyPenalty]  subtracted once for each occurrence. Default 0
- * @property {number} [logprobs]  number of most probable tokens, at most 20, that each part lists with their log
- *   probabilities, in addition to that of its own token
- * @property {number} [promptLogprobs]  the same for each token of the prompt, in the result; at most 20
- * @property {Adapter | null} [adapter]  LoRA adapter to compute with; null: none. Default: the session's adapter, if
- *   any
- * @property {'error' | 'shift' | 'summarize'} [contextPolicy]  what happens when the context is full. 'error' (the
- *   default): the generation ends, and a prompt that is too long is refused. 'shift': the oldest turns are removed.
- *   'summarize': the model summarizes the turns that are removed
- * @property {boolean} [receipt]  whether the result of a reply contains `origin`, for `receiptOfReply` of bq4/receipts
- * @property {number} [sinks]  number of first tokens that stay when a full context is shifted during a generation.
- *   Default: all tokens before the first user message; without messages 4
- * @property {number | Date} [deadline]  milliseconds from the call, or a Date, after which the generation ends; the
- *   result is the text so far
- * @property {number} [maxTokensPerSecond]  limit of the speed. Default: none
- * @property {ResponseFormat | StandardSchema} [responseFormat]  format that the text must have. Default: any text
- * @property {'auto' | boolean | { tokens?: number, model?: Model | null }} [speculate]  speculative decoding: draft
- *   tokens are computed in one batch, and the text is the same as without. 'auto' (the default): prompt lookup if
- *   measurements show that it is faster. true: prompt lookup wherever the text repeats. false: never. `tokens`: largest
- *   number of draft tokens. `model`: draft model, a smaller one with the same vocabulary; null: prompt lookup
- * @property {AbortSignal} [signal]  ends the generation with the signal's reason; computed tokens stay in the KV cache
- * @property {(progress: PrefillProgress) => void} [onProgress]  called while the prompt is computed
- */
+/** @typedef {import('../generate-options.js').GenerateOptions} GenerateOptions */
 
 /**
  * A schema of zod, ArkType, Valibot or another library with the Standard JSON Schema interface.

@@ -1,13 +1,14 @@
 /** Types of a load: options, progress, and the load plan. */
 
 /** @import { SourceLike } from './storage.js' */
+/** @import { KvType } from '../names.js' */
 /** @import { Pooling } from './embedding.js' */
 
 /**
  * @typedef {object} LoadOptions
  * @property {number} [contextTokens]   tokens per session. Default: the model's own context, at most 4,096
  * @property {number} [sessions]  number of sessions that can be open at the same time. Default 1
- * @property {'f32' | 'f16' | 'i8' | 'i4' | 'i2'} [kv]  type of the KV cache. Default i8; f16 for models whose keys have
+ * @property {KvType} [kv]  type of the KV cache. Default i8; f16 for models whose keys have
  *   a bias (Qwen 2)
  * @property {'i8' | 'i16'} [activations]  type of the activations that quantized weights are multiplied with. Default
  *   i16 for generating models with 50 to 300 MB of weights, i8 for others
@@ -96,7 +97,7 @@
  * @property {number} sessionBytes  per session, including its KV cache
  * @property {number} kvBytes       per session
  * @property {number} kvBytesPer1000  per session and 1,000 tokens
- * @property {'f32' | 'f16' | 'i8' | 'i4' | 'i2'} kv     type of the KV cache
+ * @property {KvType} kv     type of the KV cache
  * @property {number} kvWindow      0 if a token attends to all previous tokens
  * @property {number} kvSinks
  * @property {'oldest' | 'attention'} kvEvict

@@ -44,6 +44,10 @@ await Promise.all([chat.close(), session.close(), model.close(), engine.close()]
 
 // @ts-expect-error: an option that does not exist
 session.generate('x', { temprature: offset ?? 1 });
+// @ts-expect-error: not a policy
+session.generate('x', { contextPolicy: 'shrink' });
+// @ts-expect-error: not a number
+session.generate('x', { topK: '40' });
 // @ts-expect-error: no source
 engine.load(5);
 // @ts-expect-error: no code
