@@ -121,7 +121,7 @@ typedef struct bq_session_options {
   uint32_t batch;      /* micro-batch: tokens per matmul in prefill; 0: 32 */
   bq_kv_type kv_type;  /* 0: f32; docs/decisions/0005-kv-cache-types.md compares them */
   bq_activations activations; /* type of activations in matmuls with quantized weights */
-  uint32_t rows;       /* maximum positions whose outputs a run computes (bq_session_results); 0: 1
+  uint32_t rows;       /* maximum positions whose outputs a run computes (bq_session_request_outputs); 0: 1
                           */
   bool hidden;         /* outputs are hidden states after the final norm instead of logits; always
                           for models without a head */
@@ -416,11 +416,11 @@ bq_status bq_model_page_done(bq_model *model, uint32_t id, bool good, bq_error *
  * Positions from there on are recomputed if they were already computed, so call it before the run.
  * By default, and again after each append and each sync that changes the sequence, only the last
  * token has an output. ARGUMENT: there are no such positions, or more than options.rows. */
-bq_status bq_session_results(bq_session *session, uint32_t from, bq_error *err);
+bq_status bq_session_request_outputs(bq_session *session, uint32_t from, bq_error *err);
 
 /* Requests one vector for the whole sequence in place of logits, until the sequence changes: the
  * hidden states after the final norm, pooled by `how`, scaled to length 1 if `normalize`.
- * Recomputes positions as bq_session_results does. ARGUMENT; STATE: there are no tokens. */
+ * Recomputes positions as bq_session_request_outputs does. ARGUMENT; STATE: there are no tokens. */
 bq_status bq_session_pool(bq_session *session, bq_pooling how, bool normalize, bq_error *err);
 /* As bq_session_pool, for several texts (packed sequences): the first *taken (>= 1) of n texts, as
  * many as fit in one forward batch. Text i has lengths[i] tokens; `tokens` has the tokens of all
@@ -441,8 +441,8 @@ const float *bq_session_vector(const bq_session *session, size_t text);
  * Valid until the next sync, append, results or run. */
 const float *bq_session_logits(const bq_session *session);
 /* The output of a position: logits, [vocab], or with options.hidden the hidden state, [hidden].
- * NULL if the position has none (bq_session_results). */
-const float *bq_session_result(const bq_session *session, uint32_t position);
+ * NULL if the position has none (bq_session_request_outputs). */
+const float *bq_session_output(const bq_session *session, uint32_t position);
 
 typedef struct bq_session_stats {
   uint64_t tokens;   /* in the sequence */
@@ -476,7 +476,8 @@ typedef struct bq_logits_hook {
 } bq_logits_hook;
 
 /* Options of sampling. Filters are applied in this order: hook, mask, bias, repetition penalty,
- * temperature, top-k, top-p, min-p. Only the hook changes the logits themselves.
+ * temperature, top-k, top-p, min-p. Only the hook changes the logits themselves. JavaScript
+ * adds presence and frequency penalties to the biases.
  *
  * JavaScript writes this struct too (web/border.h). The fields before `mask` have the order of
  * their rows in js/shared/generate-options.js, and are float or uint32_t. */

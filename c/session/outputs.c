@@ -88,7 +88,7 @@ void bq_pool_outputs(bq_session *s) {
 
 /* --- access ----------------------------------------------------------------------------------- */
 
-const float *bq_session_result(const bq_session *s, uint32_t position) {
+const float *bq_session_output(const bq_session *s, uint32_t position) {
   if (!s->outputs.ready || s->outputs.pooling || position < s->outputs.from ||
       position >= s->sequence.n_tokens)
     return NULL;

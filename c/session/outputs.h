@@ -1,5 +1,5 @@
 /* Outputs other than the head's, hidden states and pooled vectors, and access to all outputs.
- * Implements of bq.h: bq_session_result, vector, logits, stats_get. */
+ * Implements of bq.h: bq_session_output, vector, logits, stats_get. */
 #ifndef BQ_OUTPUTS_H
 #define BQ_OUTPUTS_H
 

@@ -209,7 +209,7 @@ static void request_outputs(bq_session *s, uint32_t from, bq_pooling pooling, bo
   recompute_from(s, from);
 }
 
-bq_status bq_session_results(bq_session *s, uint32_t from, bq_error *err) {
+bq_status bq_session_request_outputs(bq_session *s, uint32_t from, bq_error *err) {
   if (from >= s->sequence.n_tokens || s->sequence.n_tokens - from > s->options.rows)
     return bq_fail(err, BQ_ARGUMENT, BQ_NO_OFFSET,
                    "results from position %u on, of %u tokens: the session was made for 1 to %u",

@@ -15,19 +15,19 @@
 
 #include "kernels/kernels.h"
 
-enum { LAYERS = 30, KV_HEADS = 3, HEAD = 64, MOST_TOKENS = 16, MOST_HEADS = 3, MOST_ROUNDS = 99 };
+enum { LAYERS = 30, KV_HEADS = 3, HEAD = 64, MAX_TOKENS = 16, MAX_HEADS = 3, MAX_ROUNDS = 99 };
 
 typedef struct bench {
   const bq_kernels *k;
   bq_kv_type type;
   size_t tokens, heads; /* of one job */
-  double seconds[MOST_ROUNDS];
+  double seconds[MAX_ROUNDS];
 } bench;
 
 /* [layers][blocks][KV heads], as a session has them; `table` has the blocks of each layer. */
 static size_t positions, blocks, head_bytes[BQ_KV_COUNT];
 static uint8_t **tables[BQ_KV_COUNT], *scratch;
-static float q[MOST_TOKENS * MOST_HEADS * HEAD], y[MOST_TOKENS * MOST_HEADS * HEAD];
+static float q[MAX_TOKENS * MAX_HEADS * HEAD], y[MAX_TOKENS * MAX_HEADS * HEAD];
 
 static double now(void) {
   struct timespec t;
@@ -94,7 +94,7 @@ int main(int argc, char **argv) {
   size_t n = 0;
   positions = (size_t)(argc > 1 ? atoi(argv[1]) : 2048);
   int rounds = argc > 2 ? atoi(argv[2]) : 7;
-  if (positions < MOST_TOKENS || rounds < 1 || rounds > MOST_ROUNDS) return 1;
+  if (positions < MAX_TOKENS || rounds < 1 || rounds > MAX_ROUNDS) return 1;
   const size_t room = (size_t)bq_attend_scratch(BQ_KV_I4, positions, HEAD); /* the most */
   scratch = aligned_alloc(64, (room + 63) / 64 * 64);
   fill(q, sizeof q / sizeof *q);

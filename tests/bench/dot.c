@@ -1,7 +1,7 @@
-/* What a browser makes of the relaxed dot product, by time: in one chain, where each waits for the
- * one before, and in eight. As one instruction (vpdpbusd) it waits some five cycles for the one
- * before and goes at two a cycle; as three (vpmaddubsw, vpmaddwd, vpaddd) only the last is part of
- * the chain, and eight chains are the slower. tests/bench/browsers.mjs runs it.
+/* Shows by time how a browser compiles the relaxed dot product: in one chain, where each operation
+ * needs the result of the previous one, and in eight. One instruction (vpdpbusd) has a latency of
+ * about five cycles and a throughput of two per cycle. Of three (vpmaddubsw, vpmaddwd, vpaddd) only
+ * the last is part of the chain, and eight chains take longer. tests/bench/browsers.mjs runs it.
  *
  *   make -f emscripten.mk bench-token
  */
@@ -12,7 +12,7 @@
 
 enum { STEPS = 64 };
 
-static v128_t data[10]; /* zeros; no compiler may know */
+static v128_t data[10]; /* zeros, which the compiler must not use */
 
 static int32_t sum(const v128_t *s, int n) {
   v128_t all = s[0];

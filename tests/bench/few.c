@@ -1,15 +1,14 @@
-/* What several tokens at once cost of one, with weights that come from memory, as guesses and
- * sessions that share a pass have them.
+/* Measures batches of a few tokens relative to one token, with weights from memory, as for draft
+ * tokens and for sessions that share a batch.
  *
  *   make -f emscripten.mk bench-kernels
  *   node_modules/.bin/node --no-liftoff build/bench-kernels/few.js [ROUNDS] [MB] [ONLY]
  *
- * Matrices of 1536 rows with SmolLM2's columns (576 and 1536), one after the other in MB (64) of
- * weights of each type, all numbers of tokens in each of ROUNDS (9) rounds. Printed: G weights/s of
- * one token, then, of each number (COUNTS), its time / that of one token, of each matrix's least
- * times, which a busy machine disturbs least. Activations are quantized outside of what is timed.
- * ONLY: of tables and types whose "table type" contains it.
- */
+ * Multiplies matrices of 1536 rows with SmolLM2's columns (576 and 1536), one after the other in MB
+ * (64) of weights of each type, with each number of tokens (COUNTS) in each of ROUNDS (9) rounds.
+ * Prints G weights/s of one token, and the time of each batch relative to one token. Both follow from
+ * the minimum time of each matrix, which other load disturbs least. Quantization of activations is
+ * not included. ONLY selects tables and types whose "table type" contains it. */
 #define _POSIX_C_SOURCE 199309L /* clock_gettime */
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,13 +18,13 @@
 #include "core/half.h"
 #include "kernels/kernels.h"
 
-enum { ROWS = 1536, MOST_COLS = 1536, MOST_TOKENS = 33, MOST_MATRICES = 512 };
+enum { ROWS = 1536, MAX_COLS = 1536, MAX_TOKENS = 33, MAX_MATRICES = 512 };
 
 static const size_t COUNTS[] = {1, 2, 3, 4, 5, 6, 8, 12, 16, 32};
 enum { N_COUNTS = sizeof COUNTS / sizeof *COUNTS };
-static float x[MOST_TOKENS * MOST_COLS], y[MOST_TOKENS * ROWS];
+static float x[MAX_TOKENS * MAX_COLS], y[MAX_TOKENS * ROWS];
 static _Alignas(16) uint8_t panel[1 << 18];
-static double least[MOST_TOKENS][MOST_MATRICES];
+static double least[MAX_TOKENS][MAX_MATRICES];
 
 static double now(void) {
   struct timespec t;
@@ -69,13 +68,13 @@ static void pass(const bq_kernels *k, bq_type type, uint32_t cols, const uint8_t
 static void measure(const bq_kernels *k, bq_type type, uint32_t cols, const uint8_t *weights,
                     size_t bytes, int rounds) {
   size_t n = bytes / (size_t)bq_type_bytes(type, BQ_TILED, ROWS, cols);
-  if (n > MOST_MATRICES) n = MOST_MATRICES;
-  for (size_t t = 0; t < MOST_TOKENS; t++)
+  if (n > MAX_MATRICES) n = MAX_MATRICES;
+  for (size_t t = 0; t < MAX_TOKENS; t++)
     for (size_t i = 0; i < n; i++) least[t][i] = 1e9;
   for (int round = 0; round < rounds; round++)
     for (size_t t = 0; t < N_COUNTS; t++) pass(k, type, cols, weights, n, COUNTS[t]);
-  double all[MOST_TOKENS] = {0};
-  for (size_t t = 0; t < MOST_TOKENS; t++)
+  double all[MAX_TOKENS] = {0};
+  for (size_t t = 0; t < MAX_TOKENS; t++)
     for (size_t i = 0; i < n; i++) all[t] += least[t][i];
   printf("%-8s %-8s %4u  %5.1f G/s ", k->name, bq_type_get(type)->name, cols,
          (double)n * ROWS * cols / all[0] * 1e-9);

@@ -23,10 +23,10 @@
 enum {
   COLS = 2048,
   CACHED_ROWS = 512,
-  MOST_TOKENS = 32,
+  MAX_TOKENS = 32,
   HEAD = 64,
-  MOST_ROUNDS = 99,
-  MOST_RESULTS = 160,
+  MAX_ROUNDS = 99,
+  MAX_RESULTS = 160,
   STREAMS = 3
 };
 
@@ -38,7 +38,7 @@ struct bench {
   bq_matrix w;
   size_t n, tokens, repeat; /* n: floats that a vector kernel takes */
   double bytes, work;       /* of one run: read from memory, multiplications (or elements) */
-  double seconds[MOST_ROUNDS];
+  double seconds[MAX_ROUNDS];
 };
 
 typedef struct result {
@@ -48,7 +48,7 @@ typedef struct result {
 } result;
 
 typedef struct buffers {
-  float x[MOST_TOKENS * COLS], y[MOST_TOKENS * CACHED_ROWS], ones[COLS];
+  float x[MAX_TOKENS * COLS], y[MAX_TOKENS * CACHED_ROWS], ones[COLS];
   float *wide_y;
   _Alignas(16) uint8_t panel[1 << 20];
   uint8_t *weights; /* STREAMS areas of weight_bytes each */
@@ -57,7 +57,7 @@ typedef struct buffers {
   int rounds;
   bool summary; /* no lines, a summary at the end */
   const char *only;
-  result results[MOST_RESULTS];
+  result results[MAX_RESULTS];
   size_t n_results;
 } buffers;
 
@@ -69,7 +69,7 @@ static double now(void) {
   return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-/* --- what is measured ------------------------------------------------------------------------- */
+/* --- measured operations ----------------------------------------------------------------------- */
 
 static void read_weights(bench *b) {
   data->sink = plain_read(data->weights, (size_t)b->bytes / 8, data->sink);
@@ -144,7 +144,7 @@ static void step_matmuls(bench *b) {
   step_matmul(b->k, BQ_TYPE_BQ8_32, VOCAB, HIDDEN, at);
 }
 
-/* What else a token costs, attention aside. */
+/* All other operations of a token, without attention. */
 static void step_others(bench *b) {
   const bq_kernels *k = b->k;
   for (size_t layer = 0; layer < LAYERS; layer++) {
@@ -249,7 +249,7 @@ static void report(bench *b, double read) {
   if (b->bytes > 0) r.gb_per_s = b->bytes / s * 1e-9;
   if (b->work > 0) r.g_per_s = b->work / s * 1e-9;
   if (b->bytes > 0 && read > 0) r.of_read = b->bytes / s / read;
-  if (data->n_results < MOST_RESULTS) data->results[data->n_results++] = r;
+  if (data->n_results < MAX_RESULTS) data->results[data->n_results++] = r;
   if (data->summary) return;
   printf("{\"bench\": \"%s\", \"table\": \"%s\", \"of\": \"%s\", \"tokens\": %zu, \"us\": %.2f, "
          "\"least_us\": %.2f",
@@ -363,7 +363,7 @@ static void measure_cached(bq_type type, const bq_kernels *const *tables) {
   const bq_layout layout = bq_type_compute_layout(type);
   fill_weights(type, 0, (size_t)bq_type_bytes(type, layout, CACHED_ROWS, COLS));
   for (size_t t = 0; t < N_TABLES; t++)
-    for (size_t tokens = 1; tokens <= MOST_TOKENS; tokens *= tokens == 1 ? 4 : 8)
+    for (size_t tokens = 1; tokens <= MAX_TOKENS; tokens *= tokens == 1 ? 4 : 8)
       if (tables[t])
         list[n++] = matmul_bench("matmul", tables[t], type, CACHED_ROWS, tokens, 64 / tokens);
   measure(list, n);
@@ -433,7 +433,7 @@ static bool read_options(int argc, char **argv) {
     else return false;
   }
   data->weight_bytes = mb << 20;
-  return mb >= 8 && mb <= 1024 && data->rounds > 0 && data->rounds <= MOST_ROUNDS;
+  return mb >= 8 && mb <= 1024 && data->rounds > 0 && data->rounds <= MAX_ROUNDS;
 }
 
 int main(int argc, char **argv) {
@@ -442,18 +442,18 @@ int main(int argc, char **argv) {
   const size_t n_types = sizeof types / sizeof *types;
   const bq_kernels *tables[N_TABLES] = {bq_kernels_relaxed(), bq_kernels_relaxed16(),
                                         bq_kernels_simd128(), bq_kernels_scalar()};
-  if (tables[2]) tables[3] = NULL; /* compiled with SIMD in this build, it says nothing */
+  if (tables[2]) tables[3] = NULL; /* compiled with SIMD in this build, so it would not be scalar */
   data = calloc(1, sizeof *data);
   if (!data || !read_options(argc, argv)) {
     fprintf(stderr, "usage: [--mb 8...1024] [--rounds 1...%d] [--only TEXT] [--json]\n",
-            MOST_ROUNDS);
+            MAX_ROUNDS);
     return 2;
   }
   data->weights = aligned_alloc(64, STREAMS * data->weight_bytes);
   data->wide_y = malloc(data->weight_bytes / COLS * 2 * sizeof(float) + VOCAB * sizeof(float));
   if (!data->weights || !data->wide_y) return 1;
   uint32_t seed = 7;
-  for (size_t i = 0; i < MOST_TOKENS * COLS; i++) data->x[i] = noise(&seed);
+  for (size_t i = 0; i < MAX_TOKENS * COLS; i++) data->x[i] = noise(&seed);
   for (size_t i = 0; i < COLS; i++) data->ones[i] = 1;
   for (size_t i = 0; i < n_types; i += STREAMS)
     measure_streams(types + i, n_types - i < STREAMS ? n_types - i : STREAMS, tables);

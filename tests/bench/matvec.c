@@ -1,11 +1,11 @@
-/* One matrix of 1511 x 256 times a vector, in the cache: the report that BQ4's source asks for.
+/* Multiplies one matrix of 1511 x 256 in the cache with a vector, as the report of BQ4's source does.
  *
  *   make -f emscripten.mk bench-kernels
  *   node_modules/.bin/node --no-liftoff build/bench-kernels/matvec.js [ROUNDS]
  *
- * A table in Markdown (docs/benchmarks/matvec.md): of each type its bytes in a file, how many times
- * fewer than those of f32, and for each kernel table microseconds a call, in which activations are
- * quantized, and calls a second: medians of ROUNDS (9) rounds in turn. */
+ * Prints a table in Markdown (docs/benchmarks/matvec.md): for each type its bytes in a file and
+ * those of f32 relative to them; for each kernel table microseconds per call, quantization of
+ * activations included, and calls per second. Values are medians of ROUNDS (9) interleaved rounds. */
 #define _POSIX_C_SOURCE 199309L /* clock_gettime */
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@
 #include "core/half.h"
 #include "kernels/kernels.h"
 
-enum { ROWS = 1511, COLS = 256, MOST_ROUNDS = 99, CALLS = 200 };
+enum { ROWS = 1511, COLS = 256, MAX_ROUNDS = 99, CALLS = 200 };
 
 static float x[COLS], y[ROWS + 8];
 static _Alignas(64) uint8_t weights[(ROWS + 8) * COLS * 4], panel[1 << 14];
@@ -23,7 +23,7 @@ static _Alignas(64) uint8_t weights[(ROWS + 8) * COLS * 4], panel[1 << 14];
 static const bq_type TYPES[] = {BQ_TYPE_F32,     BQ_TYPE_F16,     BQ_TYPE_BQ8_32,
                                 BQ_TYPE_BQ4A_32, BQ_TYPE_BQ4_32, BQ_TYPE_BQ4H_32};
 enum { N_TYPES = sizeof TYPES / sizeof *TYPES, N_TABLES = 4 };
-static double times[N_TYPES][N_TABLES][MOST_ROUNDS];
+static double times[N_TYPES][N_TABLES][MAX_ROUNDS];
 
 static double now(void) {
   struct timespec t;
@@ -71,8 +71,8 @@ int main(int argc, char **argv) {
   const int rounds = argc > 1 ? atoi(argv[1]) : 9;
   const bq_kernels *tables[N_TABLES] = {bq_kernels_relaxed(), bq_kernels_relaxed16(),
                                         bq_kernels_simd128(), bq_kernels_scalar()};
-  if (rounds < 1 || rounds > MOST_ROUNDS) return 2;
-  if (tables[2]) tables[3] = NULL; /* compiled with SIMD in this build, it says nothing */
+  if (rounds < 1 || rounds > MAX_ROUNDS) return 2;
+  if (tables[2]) tables[3] = NULL; /* compiled with SIMD in this build, so it would not be scalar */
   for (size_t i = 0; i < COLS; i++) x[i] = (float)((i * 7919) % 1000) * 0.001f - 0.5f;
   for (size_t i = 0; i < N_TYPES; i++) {
     fill(TYPES[i]);

@@ -1,5 +1,5 @@
-/* What the machine gives to a second thread: a plain read of N MB by one thread and by two, half
- * each, in turn. One JSON line per size: medians in GB/s and the median of the pairs' ratios.
+/* Measures the gain of a second thread for reading memory: a plain read of N MB by one thread and by
+ * two, in turn. One JSON line per size: medians in GB/s and the median of the pairs' ratios.
  *
  *   make -f emscripten.mk bench-kernels
  *   build/native/bench-read [rounds, 41] [MB, else several] */
@@ -13,7 +13,7 @@
 
 #include "plain_read.h"
 
-enum { MOST_ROUNDS = 999 };
+enum { MAX_ROUNDS = 999 };
 
 static const uint64_t *data;
 static size_t words; /* 0: the second thread ends */
@@ -49,13 +49,13 @@ static double median(double *list, int n) {
 int main(int argc, char **argv) {
   size_t sizes[] = {25, 76, 150},
          count = sizeof sizes / sizeof *sizes; /* of a 135M model in BQ4H: 76 */
-  static double one[MOST_ROUNDS], two[MOST_ROUNDS], ratio[MOST_ROUNDS];
+  static double one[MAX_ROUNDS], two[MAX_ROUNDS], ratio[MAX_ROUNDS];
   const int rounds = argc > 1 ? atoi(argv[1]) : 41;
   const int megabytes = argc > 2 ? atoi(argv[2]) : 0;
   pthread_t thread;
   if (megabytes < 0 || megabytes > 4000) return 1;
   if (megabytes) sizes[0] = (size_t)megabytes, count = 1;
-  if (rounds < 1 || rounds > MOST_ROUNDS) return 1;
+  if (rounds < 1 || rounds > MAX_ROUNDS) return 1;
   pthread_barrier_init(&begin, NULL, 2);
   pthread_barrier_init(&end, NULL, 2);
   if (pthread_create(&thread, NULL, second, NULL)) return 1;

@@ -1,12 +1,12 @@
-/* What picking a token takes, by the filters that are on.
+/* Measures the time to pick a token, by active filters.
  *
  *   make -f emscripten.mk bench-kernels
  *   node_modules/.bin/node build/bench-kernels/sampling.js [ROUNDS]
  *   build/native/bench-sampling [ROUNDS]
  *
- * Vocabularies of SmolLM2 and Gemma 3. Logits are normal with a spread of 3 and a few high ones, as
- * a model that knows what comes next gives them. Printed: milliseconds, the least of ROUNDS (200),
- * filters in turns. */
+ * Vocabularies have the sizes of SmolLM2 and Gemma 3. Logits are normally distributed with a standard
+ * deviation of 3, with a few high ones, as those of a model with a likely next token. Prints
+ * milliseconds, the minimum of ROUNDS (200) interleaved rounds. */
 #define _POSIX_C_SOURCE 199309L /* clock_gettime */
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,9 +14,9 @@
 
 #include "session/sampler.h"
 
-enum { MOST_VOCAB = 262144, RECENT = 32768 };
-static float logits[MOST_VOCAB];
-static uint32_t recent[RECENT], mask[MOST_VOCAB / 32];
+enum { MAX_VOCAB = 262144, RECENT = 32768 };
+static float logits[MAX_VOCAB];
+static uint32_t recent[RECENT], mask[MAX_VOCAB / 32];
 
 static const struct {
   const char *name;
@@ -72,10 +72,10 @@ static void measure(uint32_t vocab, int rounds, bq_candidate *scratch) {
 int main(int argc, char **argv) {
   const int rounds = argc > 1 ? atoi(argv[1]) : 200;
   puts("| vocabulary | filters | ms |\n|---|---|---|");
-  bq_candidate *scratch = malloc(MOST_VOCAB * sizeof *scratch);
+  bq_candidate *scratch = malloc(MAX_VOCAB * sizeof *scratch);
   if (!scratch) return 1;
   measure(49152, rounds, scratch);
-  measure(MOST_VOCAB, rounds / 4 + 1, scratch);
+  measure(MAX_VOCAB, rounds / 4 + 1, scratch);
   free(scratch);
   return 0;
 }

@@ -1,16 +1,16 @@
-/* Where the time of a forward pass goes: one JSON line per stage, for prefill and for decode at two
- * depths, with the rates that follow from what a stage moves and computes.
+/* Measures the stages of a forward pass: one JSON line per stage, for prefill and for decode at two
+ * depths, with rates by the bytes and operations of each stage.
  *
  *   make -f emscripten.mk bench-kernels
  *   node_modules/.bin/node build/bench-kernels/session.js model.bq4 [kv, f32] [depth, 2032] \
  *     [threads, 1] [table]
  *
- * Models with random weights: tools/make_random.mjs. Decode: medians of STEPS tokens.
+ * tools/make_random.mjs writes models with random weights. Decode: medians of STEPS tokens.
  *
- * Threads are simulated: the shares of a phase are computed one after the other. Of each share the
- * median counts, and of a phase its longest share. So caches and memory are one thread's own, and
- * barriers cost nothing; the number of phases is printed. It shows how evenly the work of a token
- * is divided, on machines with fewer cores. */
+ * Threads are simulated: the shares of a phase are computed one after the other. The duration of a
+ * phase is the longest median of its shares. So each thread has all caches and the bandwidth of
+ * memory for itself, and barriers cost nothing; the number of phases is printed. This shows how
+ * evenly the work of a token is divided, on machines with fewer cores. */
 #define _POSIX_C_SOURCE 199309L /* clock_gettime */
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,9 +38,9 @@ static double now(void) {
 
 /* Simulated threads: seconds of their shares of each phase of the last STEPS tokens, and the stages
  * that the phases belong to. */
-enum { MOST_PHASES = 1024, MOST_THREADS = 16 };
-static double shares[MOST_PHASES][MOST_THREADS][STEPS];
-static bq_stage stage_of[MOST_PHASES];
+enum { MAX_PHASES = 1024, MAX_THREADS = 16 };
+static double shares[MAX_PHASES][MAX_THREADS][STEPS];
+static bq_stage stage_of[MAX_PHASES];
 static size_t n_threads = 1, n_phases, step;
 static bool in_phase;
 
@@ -50,7 +50,7 @@ static void run(void *ctx, void (*fn)(void *arg, size_t thread, size_t threads),
   for (size_t i = 0; i < n_threads; i++) {
     const double start = now();
     fn(arg, i, n_threads);
-    if (n_phases < MOST_PHASES) shares[n_phases][i][step] = now() - start;
+    if (n_phases < MAX_PHASES) shares[n_phases][i][step] = now() - start;
   }
   n_phases++;
   in_phase = false;
@@ -59,7 +59,7 @@ static void run(void *ctx, void (*fn)(void *arg, size_t thread, size_t threads),
 static void mark(void *ctx, bq_stage stage, uint32_t layer) {
   times *t = ctx;
   double time = now();
-  if (!in_phase && n_phases > 0 && n_phases <= MOST_PHASES) stage_of[n_phases - 1] = stage;
+  if (!in_phase && n_phases > 0 && n_phases <= MAX_PHASES) stage_of[n_phases - 1] = stage;
   (void)layer;
   t->stage[stage] += time - t->last;
   t->last = time;
@@ -131,7 +131,7 @@ static int by_size(const void *a, const void *b) {
  * activations included. */
 static void add_longest_shares(double *stage) {
   for (int i = BQ_STAGE_NORM; i <= BQ_STAGE_HEAD; i++) stage[i] = 0;
-  for (size_t p = 0; p < n_phases && p < MOST_PHASES; p++) {
+  for (size_t p = 0; p < n_phases && p < MAX_PHASES; p++) {
     double longest = 0;
     for (size_t i = 0; i < n_threads; i++) {
       qsort(shares[p][i], STEPS, sizeof shares[p][i][0], by_size);
@@ -173,7 +173,7 @@ int main(int argc, char **argv) {
   uint32_t depth = argc > 3 ? (uint32_t)atoi(argv[3]) : 2032;
   if (depth + STEPS > c->context) depth = c->context - STEPS;
   if (argc > 4) n_threads = (size_t)atoi(argv[4]);
-  if (n_threads < 1 || n_threads > MOST_THREADS) return 1;
+  if (n_threads < 1 || n_threads > MAX_THREADS) return 1;
   times t = {0};
   bq_session *s;
   bq_session_options o = {.kv_type = !strcmp(kv, "i2")    ? BQ_KV_I2

@@ -19,7 +19,7 @@
 #include "plain_read.h"
 #include "session/state_update.h"
 
-enum { MOST_ROUNDS = 99, MOST_DIM = 128 };
+enum { MAX_ROUNDS = 99, MAX_DIM = 128 };
 
 typedef struct shape {
   const char *name;
@@ -45,9 +45,9 @@ static int by_size(const void *a, const void *b) {
 }
 
 static void pass(const shape *s, const float *from, float *to) {
-  static float q[MOST_DIM], k[MOST_DIM], v[MOST_DIM], delta[MOST_DIM], out[MOST_DIM];
+  static float q[MAX_DIM], k[MAX_DIM], v[MAX_DIM], delta[MAX_DIM], out[MAX_DIM];
   const size_t floats = (size_t)s->key * s->value;
-  for (uint32_t i = 0; i < MOST_DIM; i++) q[i] = k[i] = v[i] = 0.01f * (float)(i % 7);
+  for (uint32_t i = 0; i < MAX_DIM; i++) q[i] = k[i] = v[i] = 0.01f * (float)(i % 7);
   for (size_t i = 0; i < (size_t)s->layers * s->heads; i++) {
     const float *old = from + i * floats;
     float *state = to + i * floats;
@@ -63,13 +63,13 @@ static void pass(const shape *s, const float *from, float *to) {
 
 int main(int argc, char **argv) {
   const int rounds = argc > 1 ? atoi(argv[1]) : 7;
-  if (rounds < 1 || rounds > MOST_ROUNDS) return 1;
+  if (rounds < 1 || rounds > MAX_ROUNDS) return 1;
   uint64_t sink = 0;
   for (size_t n = 0; n < sizeof shapes / sizeof *shapes; n++) {
     const shape *s = &shapes[n];
     const size_t floats = (size_t)s->layers * s->heads * s->key * s->value;
     float *states = calloc(floats, sizeof *states), *next = calloc(floats, sizeof *next);
-    double seconds[MOST_ROUNDS], reads[MOST_ROUNDS];
+    double seconds[MAX_ROUNDS], reads[MAX_ROUNDS];
     if (!states || !next) return 1;
     for (int round = -1; round < rounds; round++) { /* the first warms up */
       const double start = now();

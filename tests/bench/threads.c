@@ -1,5 +1,4 @@
-/* The same engine with threads of emscripten's runtimes, to compare with ours: bytes and time to
- * start. */
+/* The same engine with threads of emscripten's runtimes, for a comparison of size and start time. */
 #include <stdint.h>
 
 #include "border.h"

@@ -1,12 +1,10 @@
-/* The arithmetic of one decoded token and nothing else: all matrices of a model, one after the
- * other in memory, each multiplied with one vector; and a plain read of the same bytes. What a
- * whole decode step is compared with, by tools/bench/pages/limit.js in the browser that runs the
- * step.
+/* The arithmetic of one decoded token alone: all matrices of a model, one after the other in memory,
+ * each multiplied with one vector; and a plain read of the same bytes. tools/bench/pages/limit.js
+ * compares a complete decode step with it, in the same browser.
  *
  *   make -f emscripten.mk bench-token
  *
- * As the shipped modules it has no malloc and no clock: the page brings memory of the size it is
- * told. */
+ * Like the shipped modules it has no malloc and no clock: the page provides the memory. */
 #include <stddef.h>
 #include <string.h>
 
@@ -16,7 +14,7 @@
 
 #define EXPORT(type) __attribute__((visibility("default"), used)) type
 
-enum { MOST_COLS = 8192, MATRICES = 7 };
+enum { MAX_COLS = 8192, MATRICES = 7 };
 
 typedef struct shape {
   uint32_t layers, hidden, kv, ffn, vocab;
@@ -32,8 +30,8 @@ static struct {
   uint64_t sink;
 } data;
 
-static float x[MOST_COLS];
-static _Alignas(16) uint8_t panel[MOST_COLS * 8];
+static float x[MAX_COLS];
+static _Alignas(16) uint8_t panel[MAX_COLS * 8];
 
 typedef void (*visit)(bq_type type, uint32_t rows, uint32_t cols, size_t at);
 
@@ -115,8 +113,8 @@ token_set_up(uint32_t layers, uint32_t hidden, uint32_t kv, uint32_t ffn, uint32
   data.y = (float *)(void *)(at + aligned(data.bytes));
   walk(&data.s, fill);
   uint32_t seed = 7;
-  for (size_t i = 0; i < MOST_COLS; i++) x[i] = (float)(int32_t)next(&seed) * 0x1p-31f;
-  data.k->quantize(x, MOST_COLS, ffn, 1, panel);
+  for (size_t i = 0; i < MAX_COLS; i++) x[i] = (float)(int32_t)next(&seed) * 0x1p-31f;
+  data.k->quantize(x, MAX_COLS, ffn, 1, panel);
 }
 
 EXPORT(void) token_multiply(uint32_t times) {
@@ -128,7 +126,7 @@ EXPORT(uint32_t) token_read(uint32_t times) {
   return (uint32_t)data.sink;
 }
 
-/* What loading a file of version 1 adds to copying: rows of BQ4_32 blocks become tiles. The first
+/* The cost of loading a file of version 1 in addition to copying: rows of BQ4_32 blocks become tiles. The first
  * half of the weights is the file, the second what becomes of it. Returns the bytes of file that
  * one time takes. */
 EXPORT(uint32_t) token_tile(uint32_t times) {

@@ -1,15 +1,15 @@
-/* What each type that a GGUF file may store costs: memory, decode, prefill, import (floats land as
- * they are). A table in Markdown.
+/* Measures every weight type: bits in memory, rates of decode, prefill and import (types of floats
+ * are not converted). Prints a table in Markdown.
  *
  *   make -f emscripten.mk bench-kernels
  *   node_modules/.bin/node build/bench-kernels/types.js [ROUNDS] [MB] [--json]
  *
- * Each run type multiplies one token with MB (48) of weights, as decode does, and 32 tokens with
- * weights that stay in the cache, as prefill does; each stored type becomes tiles, as at load. All
- * in each of ROUNDS (9) rounds, weights in slices of some 100 us; rates are of each slice's least
- * time, which a busy machine disturbs least, and relative to bq4h_32's. "per byte" is weights/s
- * times bits in the heap. --json: a line for each run type and table, us of a million weights, as
- * ab.mjs compares two builds by. */
+ * For decode, each compute type multiplies one token with MB (48) of weights; for prefill, 32 tokens
+ * with weights that stay in the cache; for import, each storage type is converted to tiles. ROUNDS
+ * (9) rounds run all of these, in slices of about 100 us. A rate follows from the minimum time of
+ * each slice, which other load disturbs least, and is relative to that of bq4h_32. "per byte" is
+ * weights/s times bits in memory. --json prints a line for each compute type and table, with us per
+ * million weights, for ab.mjs. */
 #define _POSIX_C_SOURCE 199309L /* clock_gettime */
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,20 +27,20 @@ enum {
   CACHED_ROWS = 96,
   TOKENS = 32,
   SLICE_ROWS = 1024,
-  MOST_SLICES = 256,
+  MAX_SLICES = 256,
   GROUPS = 16,
   TABLES = 3
 };
 
-/* Of one table: seconds of a weight; decode, slice by slice. */
+/* Rates of a kernel table, in seconds per weight; those of decode also by slice. */
 typedef struct rates {
-  double slice[MOST_SLICES], decode, prefill;
+  double slice[MAX_SLICES], decode, prefill;
 } rates;
 
 typedef struct run_type {
   bq_type type;
   uint32_t rows;    /* in memory */
-  uint8_t *weights; /* the first CACHED_ROWS of them are the cached ones' too */
+  uint8_t *weights; /* the first CACHED_ROWS rows are used for prefill too */
   rates of[TABLES]; /* relaxed, simd128, relaxed16 */
 } run_type;
 
@@ -72,7 +72,7 @@ static void fill_blocks(const bq_type_facts *f, uint8_t *blocks, size_t n) {
     }
 }
 
-/* Row by row, as they are. */
+/* Stores rows without a conversion. */
 static bool make_floats(run_type *r, bq_type type, size_t bytes) {
   const size_t size = bq_type_get(type)->block_bytes, n = bytes / size / COLS / 8 * 8 * COLS;
   *r = (run_type){.type = type, .rows = (uint32_t)(n / COLS), .weights = aligned_alloc(64, bytes)};
@@ -118,7 +118,7 @@ static double multiply(const bq_kernels *k, const run_type *r, size_t row0, size
 
 static void measure(const bq_kernels *k, run_type *r, rates *of) {
   size_t slices = r->rows / SLICE_ROWS;
-  if (slices > MOST_SLICES) slices = MOST_SLICES;
+  if (slices > MAX_SLICES) slices = MAX_SLICES;
   k->quantize(x, COLS, COLS, 1, panel);
   of->decode = 0;
   for (size_t i = 0; i < slices; i++) {

@@ -343,7 +343,7 @@ test('a prompt waits while the file is loaded and cached: at the last byte all l
   assert.equal(
     await workUnits(),
     LAYERS - 1,
-    'one slice per layer for so short a prompt; the last waits for its last byte',
+    'one work unit per layer for so short a prompt; the last one waits for its last byte',
   );
   release();
   const [ids, complete] = await page.evaluate(async () => {

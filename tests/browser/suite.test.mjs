@@ -48,7 +48,7 @@ await chromiumFirst((name) => {
   if (!BROWSERS[name].sharedMemory) return;
 
   // Where memory can't be shared nobody outside can count; then the abort is a message that the worker meets soon.
-  test('an abort from an isolated page: at most one more token and one more slice', async (t) => {
+  test('an abort from an isolated page: at most one more token and one more work unit', async (t) => {
     const browser = await start(name);
     t.after(() => browser.close());
     // Not the package's worker: the modules that are counted.
@@ -113,9 +113,9 @@ await chromiumFirst((name) => {
     });
     for (const { name, reason, workUnits, samples, before } of rounds) {
       assert.deepEqual([name, reason], ['AbortError', 'abort']);
-      assert.ok(workUnits <= 1, `${workUnits} more slices`);
+      assert.ok(workUnits <= 1, `${workUnits} more work units`);
       assert.ok(samples <= 1, `${samples} more tokens`);
-      assert.ok(before > 0 && before < 600, `${before} slices before`);
+      assert.ok(before > 0 && before < 600, `${before} work units before`);
     }
   });
 });

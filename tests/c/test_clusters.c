@@ -191,10 +191,10 @@ static void test_several_rows_at_once(void) {
   }
   bq_session *a = session(&t, (bq_session_options){.rows = 4, .forks = 1}), *fork = NULL;
   CHECK_EQ(bq_session_sync(a, prompt, PROMPT + 3, NULL, NULL), BQ_OK);
-  CHECK_EQ(bq_session_results(a, PROMPT - 1, NULL), BQ_OK);
+  CHECK_EQ(bq_session_request_outputs(a, PROMPT - 1, NULL), BQ_OK);
   CHECK_EQ(bq_session_run(a, 0, NULL), BQ_OK);
   for (uint32_t i = 0; i < 4; i++)
-    CHECK_MEM(bq_session_result(a, PROMPT - 1 + i), one[i], sizeof *one);
+    CHECK_MEM(bq_session_output(a, PROMPT - 1 + i), one[i], sizeof *one);
 
   size_t drafted = 0;
   run(a, PROMPT - 1);

@@ -157,7 +157,7 @@ static void test_other_calls_after_drafting(void) {
       uint32_t n = 21;
       if (change == SYNC) sync_to(w.s, 21);
       if (change == SHORTER) sync_to(w.s, n = 17), sync_to(w.plain, 17);
-      if (change == RESULTS) CHECK_EQ(bq_session_results(w.s, 19, NULL), BQ_OK);
+      if (change == RESULTS) CHECK_EQ(bq_session_request_outputs(w.s, 19, NULL), BQ_OK);
       if (change == DRAFT) draft(w.s, 21, 2, 0);
       if (change == KEY) bq_session_set_key(w.s, 5), bq_session_set_key(w.plain, 5);
       if (change == FORK) CHECK_EQ(bq_session_fork(w.s, &other, NULL), BQ_OK);
@@ -241,7 +241,7 @@ static void test_sessions_without_drafts(void) {
   sync_to(s, 5);
   CHECK_EQ(bq_session_draft(s, bad, 2, &taken, NULL), BQ_ARGUMENT);
   CHECK_EQ(taken, 99);
-  CHECK_EQ(bq_session_results(s, 2, NULL), BQ_OK);
+  CHECK_EQ(bq_session_request_outputs(s, 2, NULL), BQ_OK);
   CHECK_EQ(draft(s, 5, 2, 2), 0);
   const uint32_t length = 3;
   CHECK_EQ(bq_session_texts(s, bad, &length, 0, BQ_POOL_MEAN, true, &taken, NULL), BQ_ARGUMENT);

@@ -62,11 +62,11 @@ static void embed(bq_session *s, const uint32_t *ids, size_t n, bq_pooling pooli
 static void hidden_states(const tiny_model *t, float *states) {
   bq_session *s = tiny_session(t, (bq_session_options){.rows = TEXT, .hidden = true});
   CHECK_EQ(bq_session_sync(s, text, TEXT, NULL, NULL), BQ_OK);
-  CHECK_EQ(bq_session_results(s, 0, NULL), BQ_OK);
+  CHECK_EQ(bq_session_request_outputs(s, 0, NULL), BQ_OK);
   run(s, 0);
   CHECK(bq_session_vector(s, 0) == NULL);
   for (uint32_t i = 0; i < TEXT; i++)
-    memcpy(states + i * HIDDEN, bq_session_result(s, i), HIDDEN * sizeof *states);
+    memcpy(states + i * HIDDEN, bq_session_output(s, i), HIDDEN * sizeof *states);
   bq_session_free(s);
 }
 
@@ -457,12 +457,12 @@ static void test_embedding_between_tokens(void) {
   CHECK(bq_session_logits(s) != NULL);
   embed(s, text, TEXT, BQ_POOL_MEAN, true, vector);
   uint32_t token;
-  CHECK(bq_session_logits(s) == NULL && bq_session_result(s, TEXT - 1) == NULL);
+  CHECK(bq_session_logits(s) == NULL && bq_session_output(s, TEXT - 1) == NULL);
   CHECK_EQ(bq_session_sample(s, NULL, NULL, &token, NULL), BQ_STATE);
   const uint64_t work_units = bq_session_stats_get(s).work_units;
   embed(s, text, TEXT, BQ_POOL_MEAN, true, vector); /* The vector exists already. */
   CHECK_EQ(bq_session_stats_get(s).work_units, work_units);
-  CHECK_EQ(bq_session_results(s, TEXT - 1, NULL), BQ_OK);
+  CHECK_EQ(bq_session_request_outputs(s, TEXT - 1, NULL), BQ_OK);
   CHECK(bq_session_vector(s, 0) == NULL);
   run(s, 0);
   CHECK_MEM(bq_session_logits(s), logits, sizeof logits);

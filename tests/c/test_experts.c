@@ -65,13 +65,13 @@ static void check_prompt(const tiny_model *t, bq_session_options o, size_t work_
   o.rows = TEXT;
   bq_session *s = tiny_session(t, o);
   CHECK_EQ(bq_session_sync(s, text, TEXT, NULL, NULL), BQ_OK);
-  CHECK_EQ(bq_session_results(s, 0, NULL), BQ_OK);
+  CHECK_EQ(bq_session_request_outputs(s, 0, NULL), BQ_OK);
   bq_status status;
   while ((status = bq_session_run(s, work_units, NULL)) == BQ_MORE) {
   }
   CHECK_EQ(status, BQ_OK);
   for (uint32_t i = 0; i < TEXT; i++)
-    CHECK_MEM(bq_session_result(s, i), expected[i], sizeof expected[i]);
+    CHECK_MEM(bq_session_output(s, i), expected[i], sizeof expected[i]);
   bq_session_free(s);
 }
 

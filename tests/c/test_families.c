@@ -109,10 +109,10 @@ static void check_error(void) {
 static void check_encoder(void) {
   bq_session *s = new_session((bq_session_options){0});
   CHECK_EQ(bq_session_sync(s, f.tokens, f.n, NULL, NULL), BQ_OK);
-  CHECK_EQ(bq_session_results(s, 0, NULL), BQ_OK);
+  CHECK_EQ(bq_session_request_outputs(s, 0, NULL), BQ_OK);
   CHECK_EQ(bq_session_run(s, 0, NULL), BQ_OK);
   for (uint32_t i = 0; i < f.n; i++)
-    memcpy(f.actual[i], bq_session_result(s, i), f.cols * sizeof(float));
+    memcpy(f.actual[i], bq_session_output(s, i), f.cols * sizeof(float));
   bq_session_free(s);
   check_error();
 }
@@ -141,10 +141,10 @@ static void check_prefill(uint32_t decoded, uint32_t window, uint32_t batch) {
     CHECK_EQ(bq_session_run(s, 0, NULL), BQ_OK);
   }
   CHECK_EQ(bq_session_sync(s, f.tokens, f.n, NULL, NULL), BQ_OK);
-  CHECK_EQ(bq_session_results(s, decoded, NULL), BQ_OK);
+  CHECK_EQ(bq_session_request_outputs(s, decoded, NULL), BQ_OK);
   CHECK_EQ(bq_session_run(s, 0, NULL), BQ_OK);
   for (uint32_t i = decoded; i < f.n; i++)
-    if (!CHECK(!memcmp(bq_session_result(s, i), f.actual[i], f.cols * sizeof(float))))
+    if (!CHECK(!memcmp(bq_session_output(s, i), f.actual[i], f.cols * sizeof(float))))
       printf("%s: position %u differs after %u tokens one by one\n", f.name, i, decoded);
   bq_session_free(s);
 }

@@ -50,9 +50,9 @@ static void compute(const tiny_model *t, bq_kv_type kv, bq_activations activatio
   bq_session *s = tiny_session(
       t, (bq_session_options){.kv_type = kv, .activations = activations, .rows = TOKENS});
   CHECK_EQ(bq_session_sync(s, prompt, TOKENS, NULL, NULL), BQ_OK);
-  CHECK_EQ(bq_session_results(s, 0, NULL), BQ_OK);
+  CHECK_EQ(bq_session_request_outputs(s, 0, NULL), BQ_OK);
   CHECK_EQ(bq_session_run(s, 0, NULL), BQ_OK);
-  for (uint32_t i = 0; i < TOKENS; i++) memcpy(to[i], bq_session_result(s, i), sizeof to[i]);
+  for (uint32_t i = 0; i < TOKENS; i++) memcpy(to[i], bq_session_output(s, i), sizeof to[i]);
   bq_session_free(s);
 }
 

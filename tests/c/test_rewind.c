@@ -96,7 +96,7 @@ static uint32_t rewind_session(bq_session *s, rewind_kind way, uint32_t at) {
   for (uint32_t i = at; i < CONTEXT; i++) other[i] ^= way == BACK_TO_OTHER_TOKENS;
   sync_to(s, other, at + AHEAD);
   if (way == BACK_FOR_RESULTS) {
-    CHECK_EQ(bq_session_results(s, at, NULL), BQ_OK);
+    CHECK_EQ(bq_session_request_outputs(s, at, NULL), BQ_OK);
     return at + AHEAD;
   }
   const uint32_t n = way == BACK_TO_FEWER_TOKENS ? at : at + AHEAD / 2;
@@ -268,7 +268,7 @@ static void apply_random_operation(bq_session **s, bq_session **spare, uint32_t 
       break;
     case 4:
       if (n_tokens > ROWS)
-        CHECK_EQ(bq_session_results(*s, n_tokens - 1 - random_below(random, ROWS), NULL), BQ_OK);
+        CHECK_EQ(bq_session_request_outputs(*s, n_tokens - 1 - random_below(random, ROWS), NULL), BQ_OK);
       break;
     case 5:
       if (n_tokens) CHECK_EQ(bq_session_pool(*s, BQ_POOL_MEAN, false, NULL), BQ_OK);

@@ -344,34 +344,34 @@ static void test_outputs_of_many_positions(void) {
           &t,
           (bq_session_options){.prefill_window = cuts[i][0], .batch = cuts[i][1], .rows = PROMPT});
       bq_session_sync(s, prompt, PROMPT, NULL, NULL);
-      CHECK_EQ(bq_session_results(s, from, NULL), BQ_OK);
+      CHECK_EQ(bq_session_request_outputs(s, from, NULL), BQ_OK);
       run_session(s, i % 2);
       for (uint32_t p = 0; p < PROMPT; p++) {
-        const float *logits = bq_session_result(s, p);
+        const float *logits = bq_session_output(s, p);
         CHECK_EQ(!logits, p < from);
         if (logits) CHECK_MEM(logits, reference[p], sizeof reference[p]);
       }
       check_logits(s, PROMPT - 1);
-      CHECK_EQ(bq_session_results(s, PROMPT - 2, NULL),
+      CHECK_EQ(bq_session_request_outputs(s, PROMPT - 2, NULL),
                BQ_OK); /* other positions of the computed sequence */
       CHECK(bq_session_logits(s) == NULL);
       CHECK_EQ(bq_session_run(s, 0, NULL), BQ_OK);
-      CHECK(bq_session_result(s, PROMPT - 3) == NULL);
-      CHECK_MEM(bq_session_result(s, PROMPT - 2), reference[PROMPT - 2], sizeof reference[0]);
+      CHECK(bq_session_output(s, PROMPT - 3) == NULL);
+      CHECK_MEM(bq_session_output(s, PROMPT - 2), reference[PROMPT - 2], sizeof reference[0]);
       size_t kept;
       bq_session_sync(s, prompt, 9, &kept,
                       NULL); /* From here on, only the last position has logits. */
       CHECK_EQ(kept, 8);
       CHECK_EQ(bq_session_run(s, 0, NULL), BQ_OK);
-      CHECK(bq_session_result(s, 7) == NULL);
+      CHECK(bq_session_output(s, 7) == NULL);
       check_logits(s, 8);
       bq_session_free(s);
     }
   bq_session *s = new_session(&t, (bq_session_options){.rows = 3});
   bq_session_sync(s, prompt, 8, NULL, NULL);
-  CHECK_EQ(bq_session_results(s, 8, NULL), BQ_ARGUMENT);
-  CHECK_EQ(bq_session_results(s, 4, NULL), BQ_ARGUMENT);
-  CHECK_EQ(bq_session_results(s, 5, NULL), BQ_OK);
+  CHECK_EQ(bq_session_request_outputs(s, 8, NULL), BQ_ARGUMENT);
+  CHECK_EQ(bq_session_request_outputs(s, 4, NULL), BQ_ARGUMENT);
+  CHECK_EQ(bq_session_request_outputs(s, 5, NULL), BQ_OK);
   bq_session_free(s);
   tiny_free(&t);
 }
@@ -390,7 +390,7 @@ static void test_hidden_states(void) {
     bq_session *sessions[] = {s, h};
     for (int k = 0; k < 2; k++) {
       bq_session_sync(sessions[k], prompt, PROMPT, NULL, NULL);
-      CHECK_EQ(bq_session_results(sessions[k], 0, NULL), BQ_OK);
+      CHECK_EQ(bq_session_request_outputs(sessions[k], 0, NULL), BQ_OK);
       CHECK_EQ(run_session(sessions[k], 2) > 1, 1);
     }
     CHECK(bq_session_logits(h) == NULL);
@@ -398,7 +398,7 @@ static void test_hidden_states(void) {
     CHECK_EQ(bq_session_sample(h, NULL, NULL, &token, NULL), BQ_STATE);
     float row[64];
     for (uint32_t p = 0; p < PROMPT; p++) {
-      const float *x = bq_session_result(h, p), *logits = bq_session_result(s, p);
+      const float *x = bq_session_output(h, p), *logits = bq_session_output(s, p);
       REQUIRE(x && logits);
       t.model.head.ops->row(&t.model.head, p, row);
       float sum = 0;

@@ -48,10 +48,10 @@ static void compute_alone(const tiny_model *t, bq_session_options o, size_t i, u
                           uint32_t results, float *out) {
   bq_session *s = tiny_session(t, o);
   sync_to(s, i, n);
-  CHECK_EQ(bq_session_results(s, n - results, NULL), BQ_OK);
+  CHECK_EQ(bq_session_request_outputs(s, n - results, NULL), BQ_OK);
   CHECK_EQ(bq_session_run(s, 0, NULL), BQ_OK);
   for (uint32_t r = 0; r < results; r++)
-    memcpy(out + r * VOCAB, bq_session_result(s, n - results + r), VOCAB * sizeof *out);
+    memcpy(out + r * VOCAB, bq_session_output(s, n - results + r), VOCAB * sizeof *out);
   bq_session_free(s);
 }
 
@@ -60,7 +60,7 @@ static void check_alone(const bq_session *s, const tiny_model *t, bq_session_opt
   float expected[ROWS * VOCAB];
   compute_alone(t, o, i, n, results, expected);
   for (uint32_t r = 0; r < results; r++) {
-    const float *actual = bq_session_result(s, n - results + r);
+    const float *actual = bq_session_output(s, n - results + r);
     if (CHECK(actual != NULL)) CHECK_MEM(actual, expected + r * VOCAB, VOCAB * sizeof *actual);
   }
 }
@@ -99,7 +99,7 @@ static void check_batch(bq_config config, bq_type type, bq_session_options o, si
   create_batch(&g, config, type, o);
   for (size_t i = 0; i < SESSIONS; i++) {
     sync_to(g.s[i], i, prompts[i]);
-    CHECK_EQ(bq_session_results(g.s[i], prompts[i] - results[i], NULL), BQ_OK);
+    CHECK_EQ(bq_session_request_outputs(g.s[i], prompts[i] - results[i], NULL), BQ_OK);
   }
   run_all(&g, work_units);
   for (size_t i = 0; i < SESSIONS; i++) check_alone(g.s[i], &g.t, o, i, prompts[i], results[i]);
@@ -241,9 +241,9 @@ static void test_refused_batches(void) {
   for (size_t i = 0; i < SESSIONS; i++) sync_to(g.s[i], i, 6);
   CHECK_EQ(run(&g, 0), BQ_ARGUMENT); /* 24 tokens */
   sync_to(g.s[1], 1, 2);
-  CHECK_EQ(bq_session_results(g.s[2], 4, NULL), BQ_OK);
+  CHECK_EQ(bq_session_request_outputs(g.s[2], 4, NULL), BQ_OK);
   CHECK_EQ(run(&g, 0), BQ_ARGUMENT); /* 5 outputs */
-  CHECK_EQ(bq_session_results(g.s[2], 5, NULL), BQ_OK);
+  CHECK_EQ(bq_session_request_outputs(g.s[2], 5, NULL), BQ_OK);
   bq_session *duplicate[] = {g.s[1], g.s[1]}, *itself[] = {g.s[0]};
   CHECK_EQ(bq_session_run_with(g.s[0], duplicate, 2, 0, &err), BQ_ARGUMENT);
   CHECK_EQ(bq_session_run_with(g.s[0], itself, 1, 0, &err), BQ_ARGUMENT);

@@ -20,7 +20,7 @@ test('a paused engine computes nothing, within a prompt and between tokens, and 
     const iterator = run[Symbol.asyncIterator]();
     const first = iterator.next();
     if (amid === 'the reply') await first;
-    else await until('a slice', () => read().workUnits > before.workUnits);
+    else await until('a work unit', () => read().workUnits > before.workUnits);
     await engine.pause();
     await engine.setPace('full'); // what a page shown again asks for is not the caller's resume
     const paused = read();

@@ -68,7 +68,7 @@ test('with formats, biases and choices the complete LM head is computed', async 
   assert.deepEqual((await session.choose(ids, ['a', 'bc'])).options, chosen.options);
   // What was computed of all does not remain.
   assert.deepEqual((await session.generate(ids, options).result).tokens, first.tokens);
-  // Nor do guesses, and others that write at the same time, change anything.
+  // Neither draft tokens nor other generations at the same time change the result.
   const other = await model.createSession();
   const both = [session, other].map((one) => one.generate(ids, { ...options, speculate: true }).result);
   for (const { tokens: output } of await Promise.all(both)) assert.deepEqual(output, first.tokens);

@@ -62,14 +62,14 @@ for (const [name, load] of LOADS) {
     assert.deepEqual(run.tokens.slice(full.tokens.length), next.tokens);
     assert.deepEqual(run.shifted, { messages: 0, tokens: 65 - 33 });
     assert.deepEqual(reports, [{ messages: 0, tokens: 32 }]);
-    const guessed = await model.generate(prompt, {
+    const drafted = await model.generate(prompt, {
       ...endless,
       contextPolicy: 'shift',
       sinks: 3,
       maxTokens: 80,
       speculate: { tokens: 3 },
     }).result;
-    assert.deepEqual(guessed.tokens, run.tokens, 'with guesses, too');
+    assert.deepEqual(drafted.tokens, run.tokens, 'with draft tokens');
     const twice = await model.generate(prompt, { ...endless, contextPolicy: 'shift', sinks: 3, maxTokens: 120 }).result;
     assert.deepEqual(twice.tokens.slice(0, 80), run.tokens);
     assert.equal(twice.shifted?.tokens, 64);

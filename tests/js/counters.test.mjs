@@ -140,7 +140,7 @@ test('a model whose weights are awaited computes a prompt meanwhile, whose sessi
       for (let turn = 0; turn < 3; turn++) await new Promise((resolve) => setImmediate(resolve));
       await model.close();
     } else if (source.kind === 'url') {
-      await until('a slice of the prompt', () => counted()[1] > 0);
+      await until('a work unit of the prompt', () => counted()[1] > 0);
       release();
       await (await loading).close();
       const [output, ran, freed] = counted();

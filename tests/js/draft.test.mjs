@@ -83,7 +83,7 @@ describe('what is computed', () => {
   });
   after(() => engine.close());
 
-  /** A model that counts slices. @param {Uint8Array} [bytes] @param {object} [options]  of load */
+  /** A model that counts work units. @param {Uint8Array} [bytes] @param {object} [options]  of load */
   async function counting(bytes = THRESHOLD, options) {
     const model = await engine.load(fromBytes(bytes), { prefillBatch: 16, ...options });
     const { run } = model;
@@ -107,7 +107,7 @@ describe('what is computed', () => {
     assert.deepEqual(fast.made, plain.made);
     assert.ok(arrivals === drafted && arrivals > 15, `${arrivals} of ${drafted}`);
     assert.equal(fast.workUnits, plain.workUnits - arrivals * (large.info.layers + 1));
-    // The prompt once, a step for each token that it guessed, and one for each guess that it ended unsure.
+    // One step for the prompt, one for each draft token, and one for each draft that ended before its limit.
     const step = small.info.layers + 1;
     const prompt = small.info.layers * Math.ceil(ids.length / 16) + 1;
     const proposals = GREEDY.maxTokens - arrivals;

@@ -159,7 +159,7 @@ test('uncertain numbers of draft tokens are tried if they may be faster, used if
     all.record(1, 5);
     return all;
   };
-  /** Steps that guesses were computed in, behind three equal tokens. @param {number[]} steps */
+  /** Steps with draft tokens, after three equal tokens. @param {number[]} steps */
   const guessed = (steps) => {
     const known = costs();
     const gains = new SpeculationTuner(known);
@@ -240,7 +240,7 @@ describe('in a session', () => {
     assert.ok(cheap.acceptedTokens > 0.5 * cheap.draftedTokens, JSON.stringify(cheap));
     assert.deepEqual(await usageOf(CHEAP, undefined).then(counts), counts(cheap));
     const dear = await usageOf(DEAR, 'auto');
-    // Where a step takes less than looking for guesses would be worth.
+    // A step takes less time than the search for draft tokens.
     assert.equal((await usageOf(CHEAP, 'auto', 0.2)).draftedTokens, 0);
     const always = await usageOf(DEAR, true);
     assert.ok(3 * dear.draftedTokens < always.draftedTokens, `${dear.draftedTokens} of ${always.draftedTokens}`);

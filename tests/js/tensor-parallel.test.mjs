@@ -225,7 +225,7 @@ describe('the border, called amiss', () => {
   for (const tokens of [0, 32])
     test(`refused from ${tokens} tokens on, while a product is requested: it is computed here`, async () => {
       const { wasm, session, at, rows, part, run, expected, close } = await waiting();
-      // Not the first of its slice, so that going back would be seen.
+      // Not the first of its part, so that a wrong return would be noticed.
       for (let i = 0; i < 3; i++) {
         part(0, 1);
         wasm.check('bqw_spread_multiply', at, rows);

@@ -29,14 +29,14 @@ test('an abort in the prompt is followed by at most one more step', async (t) =>
     gate.closeAfter(20 + round);
     const run = session.generate([...prompt, round].reverse(), { temperature: 0, signal: controller.signal });
     const ended = assert.rejects(run.result, { name: 'AbortError' });
-    await until('the slices before the abort', gate.reached);
+    await until('the work units before the abort', gate.reached);
     controller.abort();
     const before = read();
     assert.equal(before.workUnits - start, 20 + round);
     gate.open();
     await ended;
     const after = read();
-    assert.ok(after.workUnits - before.workUnits <= 1, `${after.workUnits - before.workUnits} more slices`);
+    assert.ok(after.workUnits - before.workUnits <= 1, `${after.workUnits - before.workUnits} more work units`);
     assert.equal(after.samples, before.samples);
     assert.equal((await run.result)?.finishReason, 'abort');
   }
@@ -54,7 +54,7 @@ test('an abort between tokens is followed by at most one more token and one more
       async () => {
         for await (const part of run) {
           if (part.token < 0 || ++n !== 3 + round) continue;
-          await until('the slices before the abort', gate.reached);
+          await until('the work units before the abort', gate.reached);
           controller.abort();
           before = read();
           gate.open();
@@ -64,7 +64,7 @@ test('an abort between tokens is followed by at most one more token and one more
     );
     const after = read();
     assert.equal(n, 3 + round, 'no part after the abort');
-    assert.ok(after.workUnits - before.workUnits <= 1, `${after.workUnits - before.workUnits} more slices`);
+    assert.ok(after.workUnits - before.workUnits <= 1, `${after.workUnits - before.workUnits} more work units`);
     assert.ok(after.samples - before.samples <= 1, `${after.samples - before.samples} more tokens`);
   }
 });
@@ -77,11 +77,11 @@ test('without shared memory an abort is sent by message and takes effect within 
   const controller = new AbortController();
   gate.closeAfter(20);
   const ended = assert.rejects(session.generate(prompt, { signal: controller.signal }).result, { name: 'AbortError' });
-  await until('the slices before the abort', gate.reached);
+  await until('the work units before the abort', gate.reached);
   controller.abort();
   gate.open();
   await ended;
-  assert.ok(read().workUnits < sliced(prompt.length), `${read().workUnits} slices: the prompt was computed to its end`);
+  assert.ok(read().workUnits < sliced(prompt.length), `${read().workUnits} work units: the prompt was computed to its end`);
 });
 
 test('a slow reader slows down the worker, which computes at most the flow-control window in advance', async (t) => {

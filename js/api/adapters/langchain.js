@@ -228,7 +228,7 @@ const MAX_RETRIES = 2;
  * @returns {Promise<T>}
  */
 async function callWithRetries(caller, signal, call) {
-  // The caller repeats after every error that it does not know. So other errors are results.
+  // AsyncCaller repeats a call after every error that it does not recognize. So other errors are returned as results.
   const { value, error } = await caller.callWithOptions({ signal }, async () => {
     try {
       return { value: await call() };

@@ -5,14 +5,14 @@
 import { addToken } from './token-mask.js';
 
 /** @import { Guide, Grammars } from './grammar-guide.js' */
-/** @import { Branch, Call, CallWriter } from '../prompt/tool-calls.js' */
+/** @import { Branch, Call, CallForms } from '../prompt/tool-calls.js' */
 
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();
 
 export class CallInProgress {
   #guides;
-  #writer;
+  #callForms;
   /** Calls of tools that begin with the text so far. @type {Branch[]} */
   #branches;
   /** Index of the current piece. */
@@ -24,10 +24,10 @@ export class CallInProgress {
   /** Guides of the pieces of each branch; null: the piece is a special token. @type {Map<Branch, (Guide | null)[]>} */
   #guidesByBranch = new Map();
 
-  /** @param {Grammars} guides @param {CallWriter} writer @param {Branch[]} branches */
-  constructor(guides, writer, branches) {
+  /** @param {Grammars} guides @param {CallForms} callForms @param {Branch[]} branches */
+  constructor(guides, callForms, branches) {
     this.#guides = guides;
-    this.#writer = writer;
+    this.#callForms = callForms;
     this.#branches = branches;
   }
 
@@ -80,7 +80,7 @@ export class CallInProgress {
   /** The complete call; null if it can't be parsed. @returns {Call | null} */
   get call() {
     for (const branch of this.#branches) {
-      const call = this.#writer.read(branch, this.#texts);
+      const call = this.#callForms.read(branch, this.#texts);
       if (call) return call;
     }
     return null;

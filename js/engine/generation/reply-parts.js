@@ -9,7 +9,7 @@ import { addToken, addTokens, hasToken, removeToken } from './token-mask.js';
 
 /** @import { ReasoningParser } from '../../api/chat/reasoning.js' */
 /** @import { Guide, Grammars } from './grammar-guide.js' */
-/** @import { Branch, Call, CallWriter } from '../prompt/tool-calls.js' */
+/** @import { Branch, Call, CallForms } from '../prompt/tool-calls.js' */
 /** @import { Part, Result } from '../../shared/types.js' */
 
 /** Tokens that are reserved for the answer after the reasoning: a share of the token limit, and the largest number. */
@@ -19,8 +19,8 @@ const encoder = new TextEncoder();
 
 /**
  * Section of a reply that is being generated. `start`: the beginning of the reply or of the answer after the reasoning;
- * `text`: free text; `between`: after a call that another one may follow; `over`: the reply is complete.
- * @typedef {'reasoning' | 'start' | 'text' | 'format' | 'call' | 'between' | 'over'} Section
+ * `text`: free text; `between`: after a call that another one may follow; `complete`: nothing follows.
+ * @typedef {'reasoning' | 'start' | 'text' | 'format' | 'call' | 'between' | 'complete'} Section
  */
 
 export class ReplyParts {
@@ -28,14 +28,14 @@ export class ReplyParts {
   #reasoningParser;
   #marks;
   #format;
-  #writer;
+  #callForms;
   #mustCall;
   #allowsMany;
   #ids;
   /** @type {Section} */
   #section = 'start';
   /** @type {CallInProgress | null} */
-  #writing = null;
+  #currentCall = null;
   /** Calls that the model may start instead of the answer or after another call. @type {CallInProgress[]} */
   #offeredCalls = [];
   /** Complete calls, and the number of them that were passed to the reader. @type {Call[]} */
@@ -66,17 +66,17 @@ export class ReplyParts {
    * @param {ReasoningParser | null} parts.reasoningParser
    * @param {[string, string] | null} parts.marks  opening and closing mark of the reasoning
    * @param {Guide | null} parts.format  guide for the format of the answer
-   * @param {CallWriter | null} parts.writer  null: no tool may be called
+   * @param {CallForms | null} parts.callForms  null: no tool may be called
    * @param {boolean} parts.mustCall  whether the reply must be a call
    * @param {boolean} parts.allowsMany  whether several calls may follow each other
    */
-  constructor({ guides, ids, reasoningParser, marks, format, writer, mustCall, allowsMany }) {
+  constructor({ guides, ids, reasoningParser, marks, format, callForms, mustCall, allowsMany }) {
     this.#guides = guides;
     this.#ids = ids;
     this.#reasoningParser = reasoningParser;
     this.#marks = marks;
     this.#format = format;
-    this.#writer = writer;
+    this.#callForms = callForms;
     this.#mustCall = mustCall;
     this.#allowsMany = allowsMany;
     this.#warnings = new Set(format?.warnings);
@@ -104,10 +104,13 @@ export class ReplyParts {
    * is generated. Throws GRAMMAR.
    */
   async prepare() {
-    if (!this.#writer) return;
+    if (!this.#callForms) return;
     if (!this.isFreeText) this.#offeredCalls = [await this.#prepareCall(0, true)];
     else {
-      const testCalls = [await this.#prepareCall(0, false), await this.#compileCall(this.#writer, this.#writer.bare())];
+      const testCalls = [
+        await this.#prepareCall(0, false),
+        await this.#compileCall(this.#callForms, this.#callForms.bare()),
+      ];
       for (const call of testCalls) call.close();
       this.#warnings = new Set(this.#format?.warnings);
     }
@@ -119,13 +122,13 @@ export class ReplyParts {
    * @param {boolean} strict  whether only the exact white space of the template is allowed
    */
   #prepareCall(count, strict) {
-    const writer = /** @type {CallWriter} */ (this.#writer);
-    return this.#compileCall(writer, writer.branches(count, strict));
+    const callForms = /** @type {CallForms} */ (this.#callForms);
+    return this.#compileCall(callForms, callForms.branches(count, strict));
   }
 
-  /** @param {CallWriter} writer @param {Branch[]} branches */
-  async #compileCall(writer, branches) {
-    const call = await new CallInProgress(this.#guides, writer, branches).prepare().catch(async (error) => {
+  /** @param {CallForms} callForms @param {Branch[]} branches */
+  async #compileCall(callForms, branches) {
+    const call = await new CallInProgress(this.#guides, callForms, branches).prepare().catch(async (error) => {
       const { explainRefusedTool } = await onDemand(import('../prompt/refused-tool.js'));
       throw await explainRefusedTool(error, branches);
     });
@@ -227,7 +230,7 @@ export class ReplyParts {
       return [id];
     }
     this.#section = 'call';
-    this.#writing = call;
+    this.#currentCall = call;
     this.#hideStep();
     if (call.isComplete) this.#finishCall(call);
     return [id];
@@ -236,7 +239,7 @@ export class ReplyParts {
   /** @param {CallInProgress} call @param {number} remaining @param {(mask?: Uint32Array) => number} sample */
   #startCall(call, remaining, sample) {
     this.#section = 'call';
-    this.#writing = call;
+    this.#currentCall = call;
     return this.#nextInCall(remaining, sample);
   }
 
@@ -261,23 +264,23 @@ export class ReplyParts {
 
   /** @param {number} remaining @param {(mask?: Uint32Array) => number} sample */
   #nextInCall(remaining, sample) {
-    const writing = /** @type {CallInProgress} */ (this.#writing);
+    const current = /** @type {CallInProgress} */ (this.#currentCall);
     this.#hideStep();
     // If calls are optional, the token limit does not shorten a call: that could turn it into a call of another tool.
-    const ids = writing.isComplete ? [] : writing.next(this.#mustCall ? remaining : Infinity, sample);
-    if (writing.isComplete) this.#finishCall(writing);
+    const ids = current.isComplete ? [] : current.next(this.#mustCall ? remaining : Infinity, sample);
+    if (current.isComplete) this.#finishCall(current);
     return ids;
   }
 
-  /** @param {CallInProgress} writing */
-  #finishCall(writing) {
-    const { call } = writing;
+  /** @param {CallInProgress} finished */
+  #finishCall(finished) {
+    const { call } = finished;
     if (call) this.#calls.push(call);
-    this.#offeredCalls = this.#offeredCalls.filter((offered) => offered !== writing);
-    writing.close();
+    this.#offeredCalls = this.#offeredCalls.filter((offered) => offered !== finished);
+    finished.close();
     this.#dropOffered();
-    this.#writing = null;
-    this.#section = call && this.#allowsMany && !writing.isBare && this.#writer?.repeats ? 'between' : 'over';
+    this.#currentCall = null;
+    this.#section = call && this.#allowsMany && !finished.isBare && this.#callForms?.repeats ? 'between' : 'complete';
   }
 
   /**
@@ -288,24 +291,24 @@ export class ReplyParts {
     this.#hideStep();
     const mask = new Uint32Array(this.#guides.words);
     for (const call of this.#offeredCalls) addTokens(mask, call.mask());
-    const endTokens = this.#ids(this.#writer?.after ?? '');
+    const endTokens = this.#ids(this.#callForms?.after ?? '');
     for (const id of endTokens.length ? endTokens.slice(0, 1) : this.#guides.endTokens) addToken(mask, id);
     const id = sample(mask);
     const accepted = this.#offeredCalls.filter((call) => call.accept(id));
     if (!accepted.length) {
-      this.#section = 'over';
+      this.#section = 'complete';
       return endTokens.length ? endTokens : [id];
     }
     for (const call of this.#offeredCalls) if (call !== accepted[0]) call.close();
     this.#offeredCalls = [];
-    this.#writing = accepted[0];
+    this.#currentCall = accepted[0];
     this.#section = 'call';
     return [id];
   }
 
   /** Returns whether the reply is complete. @param {number} remaining  tokens until the limit */
   hasEnded(remaining) {
-    if (this.#section === 'over') return true;
+    if (this.#section === 'complete') return true;
     return this.#section === 'format' && /** @type {Guide} */ (this.#format).hasEnded(remaining);
   }
 
@@ -391,14 +394,14 @@ export class ReplyParts {
    * @param {number} id @param {string} text @returns {Promise<string>}
    */
   async #detectCall(id, text) {
-    const writer = this.#writer;
-    if (!writer) return text;
-    const endsInTrigger = writer.trigger !== '' && this.#isToken(writer.trigger, id);
-    const search = findCall(text, writer, endsInTrigger, !this.#hasAnswerText);
+    const callForms = this.#callForms;
+    if (!callForms) return text;
+    const endsInTrigger = callForms.trigger !== '' && this.#isToken(callForms.trigger, id);
+    const search = findCall(text, callForms, endsInTrigger, !this.#hasAnswerText);
     this.#heldText = search.held;
     this.#hasAnswerText ||= search.isBare !== null;
     if (!search.beginning) return search.text;
-    const call = search.isBare ? this.#compileCall(writer, writer.bare()) : this.#prepareCall(0, false);
+    const call = search.isBare ? this.#compileCall(callForms, callForms.bare()) : this.#prepareCall(0, false);
     return this.#startDetectedCall(await call, search.beginning, search.text);
   }
 
@@ -413,7 +416,7 @@ export class ReplyParts {
       return textBefore + beginning;
     }
     this.#heldText = '';
-    this.#writing = call;
+    this.#currentCall = call;
     this.#section = 'call';
     if (call.isComplete) this.#finishCall(call);
     return textBefore.trim() || !this.#calls.length ? textBefore : '';
@@ -422,7 +425,7 @@ export class ReplyParts {
   /** Compiles the calls that may follow a call. */
   async #offerCalls() {
     const nextCall = await this.#prepareCall(this.#calls.length, true);
-    this.#offeredCalls = this.#writer?.after ? [nextCall] : [nextCall, await this.#prepareCall(0, true)];
+    this.#offeredCalls = this.#callForms?.after ? [nextCall] : [nextCall, await this.#prepareCall(0, true)];
   }
 
   /**
@@ -437,14 +440,14 @@ export class ReplyParts {
       ...result,
       text: parts.map(({ text }) => text).join(''),
       ...(reasoning && { reasoning }),
-      ...(this.#writer && { toolCalls: parts.flatMap(({ toolCalls = [] }) => toolCalls) }),
+      ...(this.#callForms && { toolCalls: parts.flatMap(({ toolCalls = [] }) => toolCalls) }),
       ...(this.#warnings.size > 0 && { warnings: this.warnings }),
     };
   }
 
   close() {
     this.#format?.close();
-    this.#writing?.close();
+    this.#currentCall?.close();
     this.#dropOffered();
   }
 }

@@ -1,4 +1,4 @@
-/** The session pool of a model. A reply takes the idle session with the longest common prefix. */
+/** The session pool of a model: idle sessions, from which a reply takes one with a common prefix. */
 
 /** @import { LocalSession } from '../session/session.js' */
 

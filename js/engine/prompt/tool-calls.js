@@ -198,7 +198,7 @@ function readFields(text, { parameters = {} }, { open, between: separator, close
  */
 
 /** Creates the grammars of calls in the form of a template, and parses calls. */
-export class CallWriter {
+export class CallForms {
   #form;
   #tools;
   #vocabulary;

@@ -20,7 +20,7 @@ import { BOS, EOS } from '../../text/templates/template-texts.js';
 import { ENDS } from '../../wasm/abi.js';
 import { messagesForTemplate } from './call-messages.js';
 import { checkResults } from './call-results.js';
-import { CallWriter } from './tool-calls.js';
+import { CallForms } from './tool-calls.js';
 import { describeToolsInText } from './plain-tool-messages.js';
 import { ReplyParts } from '../generation/reply-parts.js';
 
@@ -299,7 +299,7 @@ export async function replyPartsFor(model, { reasoningParser, marks, options, fo
     reasoningParser,
     marks,
     format: isConstrained ? await guides.guide(format, stopTokens) : null,
-    writer: tools.length && form ? new CallWriter(form, tools, { ids, special }) : null,
+    callForms: tools.length && form ? new CallForms(form, tools, { ids, special }) : null,
     mustCall,
     allowsMany: !mustCall && parallelToolCalls,
   });

@@ -201,8 +201,8 @@ export class TokenSequence {
         continue;
       }
       // Awaits only if necessary, because threads wait during each await.
-      const pause = paceState.slow ? this.#yielder.rest() : this.#yielder.yield(aborted && ISOLATED_YIELD_MS);
-      if (pause) await waitFor(pause);
+      const yielding = paceState.slow ? this.#yielder.rest() : this.#yielder.yield(aborted && ISOLATED_YIELD_MS);
+      if (yielding) await waitFor(yielding);
     }
     if (!wasBatched) this.lastRunMs += performance.now() - runStart;
     checkContinues();

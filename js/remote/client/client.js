@@ -60,6 +60,7 @@ function connectWorker(port) {
       port.postMessage({ spawned: id, error: event.message ?? LOAD_FAILURE });
     };
     try {
+      // Not makeWorker: bundlers find the scripts by these literals, and this module is loaded by every page.
       const worker = url
         ? new Worker(url, { type: 'module' })
         : role === 'io'

@@ -308,7 +308,7 @@ export class Chunks {
 
   /** Reads a range of chunks from the source. @param {number} first @param {number} n @param {AbortSignal} signal */
   async #readFromSource(first, n, signal) {
-    if (this.#file.fileHash) this.#entry = null; // it checks the bytes of all later chunks, too
+    if (this.#file.fileHash) this.#entry = null; // the hash of the whole file needs every later byte from the source
     const startTime = performance.now();
     let c = first;
     const end = first + n;

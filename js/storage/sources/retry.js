@@ -158,7 +158,7 @@ export class RemoteSource {
         signal?.throwIfAborted();
         if (!(error instanceof BqError)) throw error;
         if (http !== this.#http) continue; // another request has changed to a mirror
-        // The caller must know that from now on only one stream can be read. If that was so before, it is an ordinary
+        // From now on only one stream can be read, which the caller must handle. If that was so before, it is an ordinary
         // failure.
         const serial = error.details.serial && !isSingleStream;
         if (serial && end !== Infinity && offset > 0) throw error;
