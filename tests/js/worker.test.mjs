@@ -81,7 +81,10 @@ test('without shared memory an abort is sent by message and takes effect within 
   controller.abort();
   gate.open();
   await ended;
-  assert.ok(read().workUnits < sliced(prompt.length), `${read().workUnits} work units: the prompt was computed to its end`);
+  assert.ok(
+    read().workUnits < sliced(prompt.length),
+    `${read().workUnits} work units: the prompt was computed to its end`,
+  );
 });
 
 test('a slow reader slows down the worker, which computes at most the flow-control window in advance', async (t) => {
