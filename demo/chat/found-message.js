@@ -59,5 +59,6 @@ export async function openAt(chat, entry, sought, { current, open, log }) {
   place.scrollIntoView({ block: 'center' });
   if (!range || !CSS.highlights) return;
   CSS.highlights.set(HIGHLIGHT, new Highlight(range));
-  addEventListener('pointerdown', () => CSS.highlights.delete(HIGHLIGHT), { once: true });
+  const unmark = () => CSS.highlights.delete(HIGHLIGHT);
+  for (const type of ['pointerdown', 'input']) addEventListener(type, unmark, { once: true });
 }

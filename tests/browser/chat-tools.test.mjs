@@ -708,6 +708,8 @@ test('a chat that was found by its words opens at the message that contains them
   await find('teapot');
   assert.equal(await ui(page).messages.count(), 30);
   assert.ok(await page.locator('#latest').isVisible(), 'the log does not scroll on to its end');
+  await ui(page).message.fill('More');
+  assert.equal(await page.evaluate(() => CSS.highlights.has('found')), false);
   await find('walrus');
   assert.equal(await ui(page).messages.count(), 10);
   await page.mouse.click(2, 500);
