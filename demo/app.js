@@ -76,6 +76,7 @@ const log = new Log($('log'), {
   onVersion: (entry, step) => {
     if (phase !== 'ready') return;
     const at = current.path.indexOf(entry);
+    clearAlert(); // the notice that later messages are hidden
     current.step(entry, step);
     log.focusAt(at, step < 0 ? 'Previous version' : 'Next version');
     void showState();
@@ -271,7 +272,7 @@ async function summarize() {
 /** Shows the list of chats. @param {'show' | 'search'} [method]  of the list @param {boolean} [isRequested]  by the user */
 async function showChats(method = 'show', isRequested = true) {
   const { Chats } = await import('./chat/chat-list.js');
-  chats ??= new Chats({ current, open, beginAnew });
+  chats ??= new Chats({ current, open, beginAnew, log });
   chats[method](isRequested);
 }
 

@@ -1,5 +1,6 @@
 /** Search by meaning in the user's own texts. */
 import { createWorkerEngine, fromBlob } from '../js/index.js';
+import { decodeText } from './page/decode-text.js';
 import { element } from './page/element.js';
 import * as format from './page/format.js';
 import { EMBEDDER, localEmbedder, OWN_FILE, OWN_RERANKER, storedReranker } from './search/embedder.js';
@@ -88,7 +89,7 @@ async function open(source) {
   drawTexts();
   $('better').hidden = false;
   await remember(source, MODEL_NAME, OWN_FILE);
-  say('Ready.');
+  say(all.length ? 'Ready.' : 'Ready: add a text to search in.');
 }
 
 /** Returns the stored address of a model; '' if no address is stored, or if storage is blocked. @param {string} nameKey */
@@ -138,7 +139,9 @@ const WORDS = $('better-words').textContent;
 /** @param {File} file */
 async function add(file) {
   if (!model) throw new Error('Download the search model or open its file first.');
-  const texts = passages(await file.text());
+  const content = decodeText(new Uint8Array(await file.arrayBuffer()));
+  if (!content || content.includes('\0')) throw new Error(`“${file.name}” isn't a text file`);
+  const texts = passages(content);
   const items = [];
   for (let i = 0; i < texts.length; i += EMBED_BATCH) {
     say(`Reading ${file.name}: ${format.count(i)} of ${format.counted(texts.length, 'passage')}…`);

@@ -7,6 +7,7 @@ import { closeBeside, rememberPanel, say } from '../page/page.js';
 import * as format from '../page/format.js';
 import { list, onOther, read, save, saveDraft, titleOf } from '../storage/local-storage.js';
 import { removeChat } from './chat-deletion.js';
+import { messageWith, openAt } from './found-message.js';
 
 /** @typedef {import('../storage/local-storage.js').Conversation} Conversation */
 /**
@@ -14,7 +15,11 @@ import { removeChat } from './chat-deletion.js';
  * @property {import('./conversation.js').Current} current
  * @property {(conversation?: Conversation) => Promise<void>} open
  * @property {() => Promise<void>} beginAnew
+ * @property {import('./view.js').Log} log
  */
+
+/** Largest number of characters that are shown before the text that a search found. */
+const MAX_BEFORE = 12;
 
 const dialog = /** @type {HTMLDialogElement} */ (document.getElementById('chats-dialog'));
 const rows = /** @type {HTMLElement} */ (dialog.querySelector('ul'));
@@ -177,15 +182,20 @@ export class Chats {
     name.type = 'button';
     name.title = title;
     name.dir = 'auto'; // the end of a long title is cut off, in either direction
-    const found = sought && one.entries.find(({ content }) => content.toLocaleLowerCase().includes(sought))?.content;
+    const found = sought ? messageWith(one, sought) : undefined;
     if (found) {
-      const at = found.toLocaleLowerCase().indexOf(sought);
-      name.append(element('small', '', `${at > 20 ? '…' : ''}${found.slice(Math.max(0, at - 20), at + 60)}`));
+      const at = found.content.toLocaleLowerCase().indexOf(sought);
+      const end = at + sought.length;
+      // The end of a row is cut off, so few words are shown before those that were found.
+      const before = found.content.slice(Math.max(0, at - MAX_BEFORE), at);
+      const place = element('small', '', at > MAX_BEFORE ? `…${before.slice(before.indexOf(' ') + 1)}` : before);
+      place.append(element('b', '', found.content.slice(at, end)), found.content.slice(end, end + 40));
+      name.append(place);
     }
     if (one.id === this.page.current.conversation.id) name.setAttribute('aria-current', 'true');
     name.addEventListener('click', () => {
       closeDrawer();
-      void this.page.open(one);
+      void (found ? openAt(one, found, sought, this.page) : this.page.open(one));
     });
     const tools = element('details', 'chat-tools');
     const summary = element('summary', '', '⋯');
@@ -294,6 +304,7 @@ export class Chats {
   /** Imports the chats of files that are not stored yet. @param {File[]} files */
   async importFiles(files) {
     file.value = '';
+    named('imported').replaceChildren();
     try {
       const all = (await Promise.all(files.map(fromFile))).flat();
       const newChats = all.filter((chat) => !isStored(chat));

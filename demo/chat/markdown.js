@@ -20,6 +20,9 @@ function fill(place, tokens = []) {
   return place;
 }
 
+/** Cells of tables with more characters than this do not become as narrow as their longest word. */
+const LONG_CELL = 24;
+
 /** @param {string} tag @param {readonly any[]} [tokens] */
 const holding = (tag, tokens) => fill(document.createElement(tag), tokens);
 
@@ -133,6 +136,7 @@ function table({ header, rows }) {
     for (const { tokens, align } of cells) {
       const cell = /** @type {HTMLElement} */ (holding(tag, tokens));
       if (align) cell.dataset.align = align;
+      cell.toggleAttribute('data-long', (cell.textContent ?? '').length > LONG_CELL);
       line.append(cell);
     }
     return line;

@@ -5,7 +5,7 @@
 import { showNotice } from '../page/alerts.js';
 import { button, element } from '../page/element.js';
 import { grow, isComposing, message, say } from '../page/page.js';
-import { loadPrompts, savePrompts } from '../storage/local-storage.js';
+import { loadPrompts, savePrompts } from '../storage/saved-prompts.js';
 
 /** @typedef {{ name: string, text: string }} Prompt */
 

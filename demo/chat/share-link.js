@@ -3,7 +3,7 @@
  * Loaded on demand.
  */
 import { showNotice, trouble } from '../page/alerts.js';
-import { conversationOf, empty } from '../storage/local-storage.js';
+import { conversationOf, empty, list } from '../storage/local-storage.js';
 import { newId, pathTo } from './tree.js';
 
 /** @typedef {import('../storage/local-storage.js').Conversation} Conversation */
@@ -42,6 +42,10 @@ async function readAll(stream, most) {
     if (length > most) throw new RangeError('too long');
   }
 }
+
+/** Returns the system prompt and the messages of the shown branch as JSON. @param {Conversation} chat */
+const messagesOf = ({ system, entries, leaf }) =>
+  JSON.stringify([system, pathTo(entries, leaf).map(({ role, content }) => [role, content])]);
 
 /** @param {Conversation} chat @returns {Promise<string>} */
 export async function linkTo(chat) {
@@ -96,7 +100,10 @@ export async function chatOf(hash) {
  */
 export async function openLink(hash, open, current) {
   history.replaceState(null, '', location.pathname + location.search); // so that a reload adds no second copy
-  await open(await chatOf(hash));
+  const chat = await chatOf(hash);
+  const stored = list().find((other) => messagesOf(other) === messagesOf(chat));
+  await open(stored ?? chat);
+  if (stored) return void showNotice('This chat is already stored in this browser.');
   current.save();
   showNotice('This chat came with the link. It is now stored in this browser, and was sent to no server.');
 }

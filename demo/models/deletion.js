@@ -51,7 +51,8 @@ function record(key, on) {
 /** The file whose deletion can still be undone. */
 export const pendingFile = () => pending?.file ?? null;
 
-const textOf = (/** @type {Pending} */ { name, file }) => `${name} deleted (${format.bytes(file.cachedBytes)} freed).`;
+const textOf = (/** @type {Pending} */ { name, file }) =>
+  `${name} deleted (${format.bytes(file.complete ? file.fileBytes : file.cachedBytes)} freed).`;
 
 /**
  * Hides the file until its deletion is complete or undone.

@@ -3,7 +3,7 @@
  * model file among them. Loaded on demand.
  */
 import { trouble } from '../page/alerts.js';
-import { fromFile, fromFiles } from '../storage/model-history.js';
+import { fromFile, sizeOf } from '../storage/model-history.js';
 
 /** @typedef {import('../storage/model-history.js').PlacedFile} PlacedFile */
 /** @typedef {import('../storage/model-history.js').ModelChoice} ModelChoice */
@@ -76,6 +76,20 @@ export async function filesOf(chosen) {
   }
   return found;
 }
+
+/**
+ * @param {string} name
+ * @param {PlacedFile[]} files
+ * @param {boolean} folder  whether they are a folder that is to be converted
+ * @returns {ModelChoice}
+ */
+const fromFiles = (name, files, folder) => ({
+  kind: 'file',
+  name,
+  source: files,
+  key: `file:${name}:${sizeOf(files)}`,
+  ...(folder && { folder: sizeOf(files) }),
+});
 
 /**
  * Returns the model in these files. Throws ARGUMENT, NOT_A_MODEL.

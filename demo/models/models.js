@@ -17,7 +17,6 @@ import {
   lastModel,
   rememberDownload,
   rememberFacts,
-  rememberHandle,
   rememberModel,
 } from '../storage/model-history.js';
 import { showModel, showName, showNone } from './model-header.js';
@@ -496,7 +495,8 @@ export class Models {
     if (!host.hasModel) this.#previous = null;
     else if (!this.#page.loading()) this.#previous = this.#current;
     [this.arriving, this.#paused, this.#current] = [false, false, choice];
-    if (choice.handle) rememberHandle(choice.handle);
+    const { handle } = choice;
+    if (handle) void import('../storage/file-handles.js').then(({ rememberHandle }) => rememberHandle(handle));
     enter('loading');
     showName(choice.name);
     this.#showStrip();

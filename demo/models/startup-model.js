@@ -4,7 +4,8 @@
  */
 import { showError, showNotice, trouble } from '../page/alerts.js';
 import * as format from '../page/format.js';
-import { fromFile, fromLink, lastDownload, lastHandle, lastModel, rememberDownload } from '../storage/model-history.js';
+import { lastHandle } from '../storage/file-handles.js';
+import { fromFile, fromLink, lastDownload, lastModel, rememberDownload } from '../storage/model-history.js';
 
 /** @typedef {import('./models.js').Models} Models */
 /** @typedef {import('./models.js').Page} Page */

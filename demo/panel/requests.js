@@ -39,7 +39,7 @@ function rowOf({ url, at, bytes }) {
   const row = element('tr');
   const address = element('td', '', origin === location.origin ? pathname : `${host}${pathname}`);
   address.title = url;
-  const size = element('td', 'number', bytes ? format.bytes(bytes) : '–');
+  const size = element('td', 'number', bytes ? (bytes < 1000 ? `${bytes} B` : format.bytes(bytes)) : '–');
   const time = new Date(at).toLocaleTimeString();
   row.append(address, size, element('td', 'number', time));
   return row;

@@ -28,7 +28,6 @@ const VERSION = 2;
 const CHAT = 'bq4.chat.';
 const SETTINGS = 'bq4.settings';
 const LOOKS = 'bq4.looks';
-const PROMPTS = 'bq4.prompts';
 /** Prefix of the keys of unsent messages. */
 const DRAFT = 'bq4.draft.';
 /** Prefix of the keys of unsent edits. */
@@ -39,8 +38,8 @@ const CHOICES = ['meaning', 'words', 'start'];
 /** Key in sessionStorage: the conversation of this tab. */
 const OPEN = 'bq4.open';
 
-/** @param {string | null} text @returns {any} */
-function parsed(text) {
+/** Returns a stored value; null if it is invalid. @param {string | null} text @returns {any} */
+export function parsed(text) {
   try {
     const value = JSON.parse(text ?? 'null');
     return value?.version === VERSION ? value : null;
@@ -259,12 +258,3 @@ export const loadLooks = () => parsed(allowed(() => localStorage.getItem(LOOKS),
 
 /** @param {{ plain: boolean, size: string }} looks */
 export const saveLooks = (looks) => write(LOOKS, looks);
-
-/** Returns the user's saved prompts, the newest first. @returns {{ name: string, text: string }[]} */
-export function loadPrompts() {
-  const { prompts } = parsed(allowed(() => localStorage.getItem(PROMPTS), null)) ?? {};
-  return (Array.isArray(prompts) ? prompts : []).filter((one) => text(one?.name) && text(one.text));
-}
-
-/** @param {{ name: string, text: string }[]} prompts */
-export const savePrompts = (prompts) => write(PROMPTS, { prompts });

@@ -1,12 +1,11 @@
 /**
  * Data about models that is kept between visits: the model used last, and the chat template and speed of each. In localStorage, except
- * file handles, which only IndexedDB can store. Invalid data counts as absent.
+ * file handles (file-handles.js). Invalid data counts as absent.
  */
 import { CATALOGUE } from '../models/catalogue.js';
 import { paceOf } from '../models/expected-speed.js';
 
 const [LAST, KNOWN, DOWNLOAD, VISITED] = ['bq4.model', 'bq4.models', 'bq4.download', 'bq4.visited'];
-const [DATABASE, HANDLES] = ['bq4-demo', 'handles'];
 /** Largest number of models whose facts are kept. */
 const MAX_MODELS = 40;
 
@@ -54,22 +53,8 @@ export const fromFile = (file, handle) => ({
   handle,
 });
 
-/** @param {PlacedFile[]} files */
-const sizeOf = (files) => files.reduce((sum, { file }) => sum + file.size, 0);
-
-/**
- * @param {string} name
- * @param {PlacedFile[]} files
- * @param {boolean} folder  whether they are a folder that is to be converted
- * @returns {ModelChoice}
- */
-export const fromFiles = (name, files, folder) => ({
-  kind: 'file',
-  name,
-  source: files,
-  key: `file:${name}:${sizeOf(files)}`,
-  ...(folder && { folder: sizeOf(files) }),
-});
+/** Returns the bytes of all files. @param {PlacedFile[]} files */
+export const sizeOf = (files) => files.reduce((sum, { file }) => sum + file.size, 0);
 
 /** @param {string} key @returns {any} */
 export function read(key) {
@@ -107,8 +92,10 @@ export function lastModel() {
 /** @param {ModelChoice} choice @param {number} context  tokens; 0 for the model's own */
 export function rememberModel({ kind, name, key, source, handle, folder }, context) {
   const bytes = typeof source === 'string' ? 0 : source instanceof Blob ? source.size : sizeOf(source);
+  // Other visits do not open a database.
+  if ([kind, lastModel()?.kind].includes('file'))
+    void import('./file-handles.js').then(({ rememberHandle }) => rememberHandle(handle ?? null));
   write(LAST, { kind, name, key, context, bytes: folder ?? bytes, folder: folder !== undefined });
-  rememberHandle(handle ?? null);
 }
 
 /** Forgets a deleted model, so that the next visit does not start with it. @param {string} url */
@@ -175,31 +162,3 @@ export function rememberFacts(key, facts) {
 
 /** Returns the mean ratio of measured to estimated speed on this device. */
 export const paceHere = () => paceOf(Object.values(read(KNOWN) ?? {}));
-
-/** @template T @param {(store: IDBObjectStore) => IDBRequest<T>} work @returns {Promise<T>} */
-function inDatabase(work) {
-  return new Promise((resolve, reject) => {
-    const open = indexedDB.open(DATABASE, 1);
-    open.onupgradeneeded = () => open.result.createObjectStore(HANDLES);
-    open.onerror = () => reject(open.error);
-    open.onsuccess = () => {
-      const transaction = open.result.transaction(HANDLES, 'readwrite');
-      const request = work(transaction.objectStore(HANDLES));
-      transaction.oncomplete = () => (open.result.close(), resolve(request.result));
-      transaction.onerror = transaction.onabort = () => (open.result.close(), reject(transaction.error));
-    };
-  });
-}
-
-/** @param {FileSystemHandle | null} handle  of the model in use; null removes it */
-export function rememberHandle(handle) {
-  inDatabase((store) => /** @type {IDBRequest<any>} */ (handle ? store.put(handle, LAST) : store.delete(LAST))).catch(
-    () => {},
-  ); // then the user has to open the file again
-}
-
-/**
- * Returns the handle of the local file or folder used last, if the browser supports handles.
- * @returns {Promise<FileSystemHandle | null>}
- */
-export const lastHandle = async () => (await inDatabase((store) => store.get(LAST)).catch(() => null)) ?? null;

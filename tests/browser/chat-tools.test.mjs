@@ -205,6 +205,10 @@ test('a chat as a link: the page that opens it has the same messages, and no req
   await page.reload();
   await ready(page);
   assert.deepEqual(await texts(page), ['Hello “wörld” 👋', reply]);
+  await page.evaluate((hash) => (location.hash = hash), new URL(link).hash);
+  await page.locator('#notices').getByText('This chat is already stored').waitFor();
+  assert.equal(await page.evaluate(() => Object.keys(localStorage).filter((key) => /^bq4\.chat/.test(key)).length), 1);
+  assert.deepEqual(await texts(page), ['Hello “wörld” 👋', reply]);
   for (const [i, broken] of [link.slice(0, -9), `${here.site.url}#chat=`, `${here.site.url}#chat=%00`].entries()) {
     await page.evaluate((hash) => (location.hash = hash), new URL(broken).hash);
     await page.getByRole('alert').filter({ hasText: 'the link contains no readable chat' }).waitFor({ timeout: 30000 });
@@ -486,12 +490,15 @@ test('an import leaves Undo of a deleted chat in the list', async () => {
     })),
   );
   await list.getByText('2 chats imported.').waitFor();
+  const wrong = { name: 'wrong.json', mimeType: 'application/json', buffer: Buffer.from('{}') };
+  await list.locator('[type=file]').setInputFiles(wrong);
+  await page.getByRole('alert').filter({ hasText: "“wrong.json” isn't an exported chat" }).waitFor();
+  assert.equal(await list.getByText('2 chats imported.').count(), 0, 'the note about the import before');
   await list.getByRole('button', { name: 'Undo: Deleted “Hello”.' }).click();
   await list.locator('.chat', { hasText: 'Hello' }).waitFor();
   assert.equal(await list.locator('.chat').count(), 4);
   await list.getByRole('button', { name: 'Close' }).click();
   await page.getByRole('button', { name: 'Chats', exact: true }).click();
-  assert.equal(await list.getByText('2 chats imported.').count(), 0);
 
   // In a sidebar, which stays open, the next message removes the note, as above the message field.
   await list.locator('.chat', { hasText: 'One' }).hover();
@@ -652,4 +659,59 @@ test('two tabs: a message deleted in one disappears in the other, permanently, a
     const shown = await texts(one);
     assert.deepEqual(shown.slice(0, 3), ['Tell me a joke', joke, 'Another one']);
   }
+});
+
+test('a chat that was found by its words opens at the message that contains them, also in another version, and they are marked', async () => {
+  await demo();
+  await page.evaluate(() => {
+    const words = Array.from({ length: 30 }, (_, i) => `Message ${i}: ${'a word '.repeat(40)}`);
+    words[3] = `Here is **a list**:\n\n- ${'long '.repeat(80)}\n- the blue Teapot of my aunt`;
+    const entries = words.map((content, i) => ({
+      id: `m${i}`,
+      parent: i ? `m${i - 1}` : null,
+      role: i % 2 ? 'assistant' : 'user',
+      note: '',
+      content,
+    }));
+    const other = { ...entries[9], id: 'other', content: 'An earlier version about a walrus.' };
+    const chat = { version: 2, entries: [other, ...entries], leaf: 'm29', at: 1 };
+    localStorage.setItem('bq4.chat.found', JSON.stringify(chat));
+  });
+  const find = async (/** @type {string} */ words) => {
+    await page.keyboard.press('Control+k');
+    await page.locator('#chats-dialog [type=search]').fill(words);
+    const row = page.locator('.chat[data-id=found] .chat-name', { hasText: new RegExp(words, 'i') });
+    const isShown = await row
+      .locator('b')
+      .evaluate(
+        (found) => found.getBoundingClientRect().right <= found.closest('button').getBoundingClientRect().right,
+      );
+    assert.ok(isShown, 'the list shows the words');
+    await row.click();
+    const message = ui(page).messages.filter({ hasText: new RegExp(words, 'i') });
+    await page.waitForFunction((words) => {
+      const range = [...(CSS.highlights.get('found') ?? [])][0];
+      return (
+        range?.toString().toLowerCase() === words && document.activeElement?.textContent?.includes(range.toString())
+      );
+    }, words);
+    assert.ok(await message.evaluate((one) => one === document.activeElement));
+    const isVisible = await page.evaluate(() => {
+      const [range] = /** @type {Range[]} */ ([...(CSS.highlights.get('found') ?? [])]);
+      const [box, log] = [range, /** @type {Element} */ (document.querySelector('#log'))].map((one) =>
+        one.getBoundingClientRect(),
+      );
+      return box.top >= log.top && box.bottom <= log.bottom;
+    });
+    assert.ok(isVisible, words);
+  };
+  await find('teapot');
+  assert.equal(await ui(page).messages.count(), 30);
+  assert.ok(await page.locator('#latest').isVisible(), 'the log does not scroll on to its end');
+  await ui(page).message.fill('More');
+  assert.equal(await page.evaluate(() => CSS.highlights.has('found')), false);
+  await find('walrus');
+  assert.equal(await ui(page).messages.count(), 10);
+  await page.mouse.click(2, 500);
+  assert.equal(await page.evaluate(() => CSS.highlights.has('found')), false);
 });

@@ -729,6 +729,15 @@ test('a new version of an earlier message hides the later ones: a notice shows t
   await ready(page);
   await say(page, 'Hello!');
   assert.equal(await notice.textContent(), '');
+
+  // So does the step to another version.
+  await question.getByRole('button', { name: 'Edit your message' }).press('Enter');
+  await page.getByRole('textbox', { name: 'Edit your message' }).fill('Tell me a joke');
+  await page.keyboard.press('Enter');
+  await showThem.waitFor();
+  await ready(page);
+  await question.getByRole('button', { name: 'Previous version' }).click();
+  assert.equal(await notice.textContent(), '');
 });
 
 test('Copy', async () => {

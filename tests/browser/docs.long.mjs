@@ -104,6 +104,22 @@ describe('in a browser', { skip: missing() }, () => {
     await page.context().close();
   });
 
+  test('the navigation leads to the demo first, lists guides in their order, and leaves room for the text on a phone', async () => {
+    const page = await newPage(browser, { viewport: { width: 390, height: 844 } });
+    await page.goto(`${host.url}${BASE}/docs/guides/compare.html`);
+    const links = await page.getByRole('navigation').getByRole('link').allTextContents();
+    assert.deepEqual(links.slice(0, 3), ['bq4', 'The chat demo', 'Examples']);
+    const [first, second, last] = ['A first chat', 'Choose a model', 'Compare with other runtimes'].map((name) =>
+      links.indexOf(name),
+    );
+    assert.ok(0 < first && first < second && second < last, links.join(', '));
+    const top = await page.getByRole('heading', { level: 1 }).evaluate((title) => title.getBoundingClientRect().top);
+    assert.ok(top < 844 / 3, `${top} pixels`);
+    const cell = await page.getByRole('cell', { name: 'Chrome 100, Firefox 114, Safari 16.4' }).boundingBox();
+    assert.ok(Number(cell?.width) >= 140, `a cell of ${cell?.width} pixels`);
+    await page.context().close();
+  });
+
   test('the demo and every example work on the site with the policy of the page', async () => {
     const shown = pages().filter((name) => /^(demo|examples\/\w+)\/index\.html$/.test(name));
     assert.ok(shown.length >= 8, shown.join());

@@ -33,6 +33,17 @@ test('each is on the page of examples, short, and every link there leads somewhe
 await chromiumFirst((name) => {
   const here = oneSite(name, ISOLATED);
 
+  test('no page is wider than a window of 320 pixels', async () => {
+    for (const example of ['', ...NAMES.map((folder) => `${folder}/`)]) {
+      if (!existsSync(join(FOLDER, example, 'index.html'))) continue;
+      const page = await here.open(`examples/${example}`);
+      await page.size(320, 600);
+      const width = await page.evaluate(() => document.scrollingElement?.scrollWidth);
+      assert.equal(width, 320, example);
+      await page.close();
+    }
+  });
+
   /** @param {string} example @param {string} button  that can be pressed once its model is there */
   async function open(example, button) {
     const page = await here.open(`examples/${example}/`);

@@ -328,6 +328,47 @@ test('on a phone the details replace the conversation, and Escape closes them', 
   assert.equal(await page.evaluate(() => document.activeElement?.id), 'details-toggle');
 });
 
+test('on a phone, text in a wide table is not a column of single words, and all of it can be reached', async () => {
+  for (const width of [320, 390]) {
+    const page = await demo({ viewport: { width, height: 700 } });
+    await page.evaluate(() => {
+      const content =
+        '| Language | Year | Typing | Use |\n|---|--:|---|---|\n' +
+        '| JavaScript | 1995 | dynamic | web pages and everything else that one can imagine |';
+      const entries = [
+        { id: 'a', parent: null, role: 'user', note: '', content: 'A table' },
+        { id: 'b', parent: 'a', role: 'assistant', note: '', content },
+      ];
+      localStorage.setItem('bq4.chat.table', JSON.stringify({ version: 2, entries, leaf: 'b', at: 1 }));
+      sessionStorage.setItem('bq4.open', 'table');
+    });
+    await page.reload();
+    await ready(page);
+    const table = page.locator('.formatted .table');
+    await table.waitFor();
+    const cell = await table.locator('td').last().boundingBox();
+    assert.ok(Number(cell?.width) >= 140, `${cell?.width} pixels at ${width}`);
+    assert.ok(await table.evaluate((place) => place.scrollWidth > place.clientWidth && place.scrollWidth < 640));
+    // A shade, which scrolls with the table and covers that of its side at the end, shows that there is more.
+    assert.match(await table.evaluate((place) => getComputedStyle(place).backgroundAttachment), /local.*scroll/);
+  }
+});
+
+test('a long name of a model leaves the sign of its menu in view, and on a phone the line below the field is short', async () => {
+  const page = await demo({ viewport: { width: 320, height: 640 } });
+  await say(page, 'Hello!');
+  const name = page.locator('#model-name');
+  const sign = await name.evaluate((button) => {
+    const { position, insetInlineEnd, width } = getComputedStyle(button, '::after');
+    const room = parseFloat(getComputedStyle(button).paddingInlineEnd) - parseFloat(insetInlineEnd) - parseFloat(width);
+    return { isPlaced: position === 'absolute', hasRoom: room > 0, isCut: button.scrollWidth > button.clientWidth };
+  });
+  assert.deepEqual(sign, { isPlaced: true, hasRoom: true, isCut: true });
+  const better = page.locator('#better');
+  assert.ok(Number((await better.boundingBox())?.height) < 30);
+  assert.equal((await better.innerText()).trim(), 'Get a better model');
+});
+
 test('in short windows (a phone on its side, 200 % and 400 % zoom) the message field stays usable with attachments, prompts and notices', async () => {
   for (const [width, height] of /** @type {const} */ ([
     [844, 390],
@@ -335,6 +376,10 @@ test('in short windows (a phone on its side, 200 % and 400 % zoom) the message f
     [320, 256],
   ])) {
     const page = await demo({ viewport: { width, height } });
+    // What can be said first is in view.
+    const chip = await page.locator('.chip').first().boundingBox();
+    const dock = await page.locator('.dock').boundingBox();
+    assert.ok(chip && dock && chip.y + chip.height <= dock.y, `the first chip, ${width}`);
     await say(page, 'Hello!');
     /** Sizes of the field, and how far the buttons are outside of the window. */
     const measured = () =>

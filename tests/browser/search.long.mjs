@@ -88,7 +88,10 @@ test(
     await page.locator('#model').setInputFiles(join(ROOT, 'models/chat.bq4'));
     await page.getByRole('alert').getByText('The search needs an embedding model').waitFor();
     await page.locator('#model').setInputFiles(file);
-    await status(/^Ready/);
+    await status(/^Ready: add a text to search in\.$/);
+    const photo = { name: 'photo.jpg', mimeType: 'image/jpeg', buffer: Buffer.from([0xff, 0xd8, 0, 1]) };
+    await page.locator('#files').setInputFiles(photo);
+    await page.getByRole('alert').getByText("“photo.jpg” isn't a text file").waitFor();
     await page.locator('#files').setInputFiles([
       {
         name: 'notes.txt',

@@ -33,12 +33,19 @@ const DISPLAYABLE_FILES = /\.(svg|png|js|json|csv|html|css)$/;
 /** Folders of mobile apps: they contain no pages, but sources that documents link to. */
 const APPS_FOLDER = 'examples/hosts';
 
-/** Returns the Markdown files of a folder, sorted by name. @param {string} folder */
-const documentsIn = (folder) =>
-  readdirSync(join(ROOT, folder))
-    .filter((name) => name.endsWith('.md'))
-    .sort()
-    .map((name) => posix.join(folder, name));
+/**
+ * Returns the Markdown files of a folder: its README, then the files in the order in which the README links to them (for several links
+ * the last one counts), then the others by name.
+ * @param {string} folder
+ */
+function documentsIn(folder) {
+  const names = readdirSync(join(ROOT, folder)).filter((name) => name.endsWith('.md'));
+  const readme = names.includes('README.md') ? read(`${folder}/README.md`) : '';
+  const place = (/** @type {string} */ name) => readme.lastIndexOf(`](${name}`);
+  const [linked, others] = [names.filter((name) => place(name) >= 0), names.sort()];
+  const first = readme ? ['README.md', ...linked.sort((a, b) => place(a) - place(b))] : [];
+  return [...new Set([...first, ...others])].map((name) => posix.join(folder, name));
+}
 
 /** Returns the path in the site of a file of the repository. @param {string} path */
 function sitePathOf(path) {
@@ -117,10 +124,12 @@ function writePages(siteFolder) {
       here: file === path,
     });
     const rootPrefix = '../'.repeat(sitePath.split('/').length - 1);
+    const [homeLink, ...documentLinks] = navigationFiles.map(linkTo);
     const links = [
-      ...navigationFiles.map(linkTo),
-      { href: `${rootPrefix}examples/`, title: 'Examples' },
+      homeLink,
       { href: `${rootPrefix}demo/`, title: 'The chat demo' },
+      { href: `${rootPrefix}examples/`, title: 'Examples' },
+      ...documentLinks,
     ];
     writePage(
       sitePath,

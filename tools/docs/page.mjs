@@ -12,6 +12,9 @@ export const escapeHtml = (text) => text.replace(/[&<>"]/g, (mark) => ESCAPES[ma
 /** Returns the text of HTML without tags, like `innerText`. @param {string} html */
 const stripTags = (html) => html.replace(/<[^>]*>/g, '');
 
+/** Cells of tables with more characters than this do not become as narrow as their longest word. */
+const LONG_CELL = 24;
+
 /** Returns the anchor of a heading, equal to GitHub's. @param {string} html @param {Map<string, number>} useCounts  number of uses of each anchor */
 function makeAnchor(html, useCounts) {
   const text = stripTags(html).replace(/&\w+;|&#\d+;/g, '');
@@ -51,8 +54,12 @@ export function convertDocument(source, link) {
       code: ({ text, lang }) =>
         `<pre tabindex="0"${lang ? ` data-lang="${escapeHtml(lang)}"` : ''}><code>${escapeHtml(text)}\n</code></pre>\n`,
       table(token) {
+        const cellHtml = (/** @type {typeof token.header[0]} */ { align, text, tokens }, /** @type {string} */ tag) => {
+          const classes = [align, text.length > LONG_CELL && 'long'].filter(Boolean).join(' ');
+          return `<${tag}${classes && ` class="${classes}"`}>${this.parser.parseInline(tokens)}</${tag}>`;
+        };
         const rowHtml = (/** @type {typeof token.header} */ row, /** @type {string} */ tag) =>
-          `<tr>${row.map((cell) => `<${tag}${cell.align ? ` class="${cell.align}"` : ''}>${this.parser.parseInline(cell.tokens)}</${tag}>`).join('')}</tr>\n`;
+          `<tr>${row.map((cell) => cellHtml(cell, tag)).join('')}</tr>\n`;
         const hasTitles = token.header.some(({ text }) => text.trim());
         const head = hasTitles ? `<thead>\n${rowHtml(token.header, 'th')}</thead>\n` : '';
         return `<div class="table" tabindex="0"><table>\n${head}<tbody>\n${token.rows.map((row) => rowHtml(row, 'td')).join('')}</tbody></table></div>\n`;
