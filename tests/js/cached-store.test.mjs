@@ -1,7 +1,7 @@
 // Tests of engines with a real store in a folder: files are loaded once, then read from the store; damaged, shared, listed and deleted
 // files.
 import assert from 'node:assert/strict';
-import { mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
@@ -255,7 +255,7 @@ test('two loads share a download by any spelling of the folder, also after the p
   const options = /** @type {const} */ ({ build: 'simd128', threads: 1 });
   const engines = await Promise.all(['.', join(path, 'link')].map((cache) => createEngine({ ...options, cache })));
   t.after(() => Promise.all(engines.map((engine) => engine.close())));
-  process.chdir(folder);
+  process.chdir(String(mkdirSync(join(path, 'other'), { recursive: true })));
   await Promise.all(engines.map((engine) => load({}, engine)));
   assertFetchedOnce(server);
   const [{ complete }] = await engines[0].store.list();
