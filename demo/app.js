@@ -230,9 +230,12 @@ async function attach(files) {
   await attachFiles(files);
 }
 
-/** Attaches pasted files, and long pasted texts, which would fill the message field. @param {ClipboardEvent} event */
+/**
+ * Attaches pasted files, and long texts that are pasted or dropped: Chromium lays out 2 million lines for a minute.
+ * @param {any} event  `paste`, or `beforeinput` of the message field
+ */
 function attachPasted(event) {
-  const text = event.clipboardData?.getData('text/plain') ?? '';
+  const text = event.data ?? event.clipboardData?.getData('text/plain') ?? '';
   // The clipboard may contain a picture of a text in addition to the text.
   const files = text ? [] : [...(event.clipboardData?.files ?? [])];
   if (text.length <= LONG_PASTE && !files.length) return;
@@ -298,7 +301,7 @@ function listen() {
     () => phase === 'ready' && log.editLast(),
   );
   message.addEventListener('input', keepDraft);
-  message.addEventListener('paste', attachPasted);
+  for (const type of ['paste', 'beforeinput']) message.addEventListener(type, attachPasted);
   message.addEventListener('input', showPrompts);
   stop.addEventListener('click', () => {
     void turns.stop();

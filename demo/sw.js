@@ -173,7 +173,12 @@ async function keep() {
   // If files change meanwhile, they may be parts of two versions: the next visit tries again.
   if (use && (await nameOf(await fetchFiles())) !== version) return;
   const cache = await caches.open(version);
-  await Promise.all([...found].map(([url, response]) => cache.put(url, response)));
+  try {
+    await Promise.all([...found].map(([url, response]) => cache.put(url, response)));
+  } catch (error) {
+    await caches.delete(version); // storage is full
+    throw error;
+  }
   await recordVersion(use ? 'next' : 'use', version);
 }
 
@@ -189,9 +194,12 @@ async function fetchFiles() {
     const response = await request;
     if (!response.ok && LIBRARIES.some((folder) => url.startsWith(folder))) return void found.delete(url);
     if (!response.ok) throw new Error(`${url}: ${response.status}`);
+    // Some hosts send a page in place of a missing file, or of all files while they are maintained.
+    if (url.endsWith('.js') && /html/.test(response.headers.get('content-type') ?? '')) throw new Error(`${url}: HTML`);
     if (/\/$|\.(js|html)$/.test(url)) await Promise.all(addressesIn(await response.clone().text(), url).map(add));
   };
   await add(FOLDERS[0]);
+  if (found.size === 1) throw new Error('another page');
   return new Map(
     await Promise.all(
       [...found].map(async ([url, response]) => /** @type {[string, Response]} */ ([url, await response])),

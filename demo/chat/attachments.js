@@ -111,13 +111,17 @@ function forgetReports() {
 /** Attaches a pasted text. @param {string} name @param {string} text */
 export function attachText(name, text) {
   forgetReports();
-  add(name, text);
+  const trimmed = text.trim();
+  if (trimmed) add(name, trimmed);
+  else report(`“${name}” is empty.`);
 }
 
 /** @param {string} name @param {string} text */
 function add(name, text) {
   const free = freeName(name);
-  change([...attached, { name: free, text: text.trim() }]);
+  const percent = Math.floor((100 * MAX_CHARACTERS) / text.length);
+  if (percent < 100) report(`“${free}” is very long: the first ${percent} % are attached.`);
+  change([...attached, { name: free, text: text.slice(0, MAX_CHARACTERS) }]);
   say(`${free} is attached.`);
 }
 
@@ -174,9 +178,7 @@ async function textOfFile(file, signal, onProgress) {
   const text = (/\.x?html?$/i.test(name) ? textOfHtml(content) : content).trim();
   if (!size) throw new Error('is empty.');
   if (!text || text.includes('\0')) throw new Error("isn't a text file or PDF that can be attached.");
-  if (text.length <= MAX_CHARACTERS) return text;
-  report(`“${name}” is very long: the first ${Math.floor((100 * MAX_CHARACTERS) / text.length)} % are attached.`);
-  return text.slice(0, MAX_CHARACTERS);
+  return text;
 }
 
 /** Settles when the files chosen so far are read: attachments keep the order in which they were chosen. */

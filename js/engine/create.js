@@ -19,7 +19,7 @@ const BUNDLED_HINT =
 export async function createEngine(options) {
   const engine = await openEngine(checkOptions('createEngine', options), () => {}).catch((error) => {
     // In Node, a URL that begins with "/" means that a bundler has moved the builds.
-    if (isNode && error.code === 'NO_ENGINE' && /^\/(?!\/)/.test(error.details.url)) error.hint = BUNDLED_HINT;
+    if (isNode && error?.code === 'NO_ENGINE' && /^\/(?!\/)/.test(error.details.url)) error.hint = BUNDLED_HINT;
     throw error;
   });
   const { load } = engine;

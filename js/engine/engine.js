@@ -431,6 +431,7 @@ export async function openEngine(options, onStep) {
       timings,
       learned: {},
     };
+    options.signal?.throwIfAborted();
     const { threads: threadOption = 'auto', threadUrl } = options;
     const parallelism = {
       workerCount: threadPlan.isBlocked ? threadPlan.workerCount : 1,
@@ -481,7 +482,7 @@ async function createThreads({ threadUrl }, onStep) {
 async function startThreads(
   threads,
   compiled,
-  { threads: threadOption = 'auto', signal },
+  { threads: threadOption = 'auto' },
   { workerCount: maxThreads },
   timings,
 ) {
@@ -493,7 +494,4 @@ async function startThreads(
   } finally {
     wasm.release();
   }
-  if (!signal?.aborted) return;
-  threads.close();
-  throw signal.reason;
 }

@@ -113,6 +113,26 @@ test('a very long text is attached in part, and the page shows which part', asyn
   assert.equal(await chips().count(), 1);
 });
 
+test('a long text that is dropped or pasted into the message is attached, at most half a million characters; one of spaces is not', async () => {
+  await demo();
+  const devtools = await page.context().newCDPSession(page);
+  const { x, y } = /** @type {{ x: number, y: number }} */ (await ui(page).message.boundingBox());
+  const drop = async (/** @type {string} */ text) => {
+    const data = { items: [{ mimeType: 'text/plain', data: text }], dragOperationsMask: 1 };
+    for (const type of /** @type {const} */ (['dragEnter', 'dragOver', 'drop']))
+      await devtools.send('Input.dispatchDragEvent', { type, x: x + 20, y: y + 10, data });
+  };
+  await drop('short');
+  assert.equal(await ui(page).message.inputValue(), 'short');
+  await drop(`1${'\n'.repeat(599_998)}2`);
+  await page.locator('#notices').getByText('“Pasted text” is very long: the first 83 % are attached.').waitFor();
+  assert.equal(await chips().count(), 1);
+  assert.equal(await ui(page).message.inputValue(), 'short');
+  await drop('\n'.repeat(3000));
+  await page.locator('#notices').getByText('“Pasted text” is empty.').waitFor();
+  assert.equal(await chips().count(), 1);
+});
+
 /** About 40 paragraphs without meaning, and one with the answer. @param {string} matter */
 const longText = (matter) =>
   Array.from({ length: 40 }, (_, i) =>

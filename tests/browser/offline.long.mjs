@@ -7,6 +7,7 @@ import { serve } from '../../tools/serve.mjs';
 import { expectFaults, failOnFaults } from './console.mjs';
 import { launch } from './launch.mjs';
 import { waitUntilOffline, newPage, openDemo, plainHost, ready, ROOT, say, texts, ui } from './site.mjs';
+import { until } from '../waiting.mjs';
 
 failOnFaults();
 
@@ -36,6 +37,10 @@ function visits(page) {
   page.on('domcontentloaded', () => n++);
   return () => n;
 }
+
+/** Returns the number of stored versions, complete or not. @param {import('playwright-core').Page} page */
+const countVersions = (page) =>
+  page.evaluate(async () => (await caches.keys()).filter((name) => /-[0-9a-f]{16}$/.test(name)).length);
 
 /** Opens the demo on a host without headers and waits for the visit that shares memory. @param {import('playwright-core').Page} page @param {string} url */
 async function isolatedDemo(page, url) {
@@ -305,12 +310,56 @@ test('a second visit starts without the network; a new version is stored complet
   await ready(page);
   assert.deepEqual(await seen(), ['2', '2']);
   assert.match(await say(page, 'Hello!'), /\w/);
-  const caches = await page.evaluate(() => globalThis.caches.keys());
-  assert.equal(caches.filter((name) => /-[0-9a-f]{16}$/.test(name)).length, 1, 'the old version is gone');
+  assert.equal(await countVersions(page), 1, 'the old version is gone');
   assert.deepEqual(
     page.trouble.filter((line) => !/ERR_/.test(line)),
     [],
   );
+});
+
+test('a page that a host sends in place of a script, or of all files, never replaces the stored version', async () => {
+  const host = await plainHost('/h');
+  cleanup.push(host.close);
+  const page = await watched();
+  await isolatedDemo(page, host.url);
+  await waitUntilOffline(page);
+  for (const path of ['demo/worker.js', 'demo/']) {
+    host.isReplaced = (other) => path === 'demo/' || other === path;
+    const count = () => host.paths.filter((other) => other === path).length;
+    for (let visit = 0; visit < 3; visit++) {
+      const before = count();
+      await page.reload();
+      await ready(page);
+      await until(`a request for ${path}`, () => count() > before);
+    }
+  }
+  assert.equal(await countVersions(page), 1);
+});
+
+test('a new version that does not fit into storage takes no space', async () => {
+  /** @type {Record<string, string>} */
+  const changes = {};
+  const host = await plainHost('/q', changes);
+  cleanup.push(host.close);
+  const page = await watched();
+  await isolatedDemo(page, host.url);
+  await waitUntilOffline(page);
+  const devtools = await page.context().newCDPSession(page);
+  const { usage } = await page.evaluate(() => navigator.storage.estimate());
+  const { origin } = new URL(host.url);
+  await devtools.send('Storage.overrideQuotaForOrigin', { origin, quotaSize: Number(usage) + 1e6 });
+  changes['demo/style.css'] = ':root { --version: 2 }\n';
+  const count = () => host.paths.filter((path) => path === 'demo/').length;
+  const before = count();
+  await page.reload();
+  await ready(page);
+  await until('the files to be fetched twice', () => count() === before + 2);
+  // The next check begins when this one has ended.
+  await page.reload();
+  await ready(page);
+  await until('the next check', () => count() === before + 3);
+  host.isReplaced = () => true; // so that it stores nothing
+  assert.equal(await countVersions(page), 1);
 });
 
 test('the demo works in a browser that refuses service workers', async () => {

@@ -188,8 +188,9 @@ const TYPES = { '.html': 'text/html', '.js': 'text/javascript', '.css': 'text/cs
  * A minimal server: files below a path, with Content-Type for a few types, without other headers and without ranges.
  * @param {string} base  '/some/folder'
  * @param {Record<string, string>} [prefixes]  text to insert before the text of a file, by path
- * @returns {Promise<{ url: string, paths: string[], hold: boolean, release: () => void, close: () => Promise<void> }>}  `paths`: paths of
- *   all responses; `hold`: while it is true, requests get no response; `release`: ends that
+ * @returns {Promise<{ url: string, paths: string[], hold: boolean, isReplaced: (path: string) => boolean, release: () => void, close: () => Promise<void> }>}  `paths`: paths of
+ *   all responses; `hold`: while it is true, requests get no response; `release`: ends that; `isReplaced`: whether a page of HTML is sent
+ *   in place of the file with this path
  */
 export async function plainHost(base, prefixes = {}) {
   /** @type {string[]} */
@@ -198,6 +199,7 @@ export async function plainHost(base, prefixes = {}) {
     url: '',
     paths,
     hold: false,
+    isReplaced: (/** @type {string} */ _path) => false,
     release: () => {
       record.hold = false;
       server.closeAllConnections();
@@ -216,6 +218,7 @@ export async function plainHost(base, prefixes = {}) {
       assert.ok(path);
       const body = readFileSync(join(ROOT, path.endsWith('/') ? `${path}index.html` : path));
       paths.push(path);
+      if (record.isReplaced(path)) return void response.setHeader('Content-Type', 'text/html').end('Maintenance');
       response.setHeader('Content-Type', TYPES[extname(path) || '.html'] ?? 'application/octet-stream');
       response.end(prefixes[path] ? prefixes[path] + body : body);
     } catch {

@@ -1,7 +1,7 @@
 // Tests of engines with a real store in a folder: files are loaded once, then read from the store; damaged, shared, listed and deleted
 // files.
 import assert from 'node:assert/strict';
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
@@ -229,16 +229,37 @@ for (const [where, create] of Object.entries(KINDS)) {
   });
 }
 
-test('two loads of one file share a download', async (t) => {
-  const { server, load } = await setUp(t, createEngine, { step: 32768 });
-  const [one, two] = await Promise.all([load(), load()]);
-  assert.equal(one, two);
+/** @param {Awaited<ReturnType<typeof faultServer>>} server */
+function assertFetchedOnce(server) {
   let served = 0;
   for (const { range } of server.requests) {
     const [from, to] = /=(\d+)-(\d+)/.exec(range).slice(1).map(Number);
     if (from >= prefix) served += Math.min(to + 1, bytes.length) - from;
   }
   assert.ok(served <= bytes.length, `${served} bytes were asked for`);
+}
+
+test('two loads of one file share a download', async (t) => {
+  const { server, load } = await setUp(t, createEngine, { step: 32768 });
+  const [one, two] = await Promise.all([load(), load()]);
+  assert.equal(one, two);
+  assertFetchedOnce(server);
+});
+
+test('two loads share a download by any spelling of the folder, also after the program has changed its folder', async (t) => {
+  const { path, server, load } = await setUp(t, createEngine, { step: 32768 });
+  const folder = process.cwd();
+  t.after(() => process.chdir(folder));
+  symlinkSync(path, join(path, 'link'));
+  process.chdir(path);
+  const options = /** @type {const} */ ({ build: 'simd128', threads: 1 });
+  const engines = await Promise.all(['.', join(path, 'link')].map((cache) => createEngine({ ...options, cache })));
+  t.after(() => Promise.all(engines.map((engine) => engine.close())));
+  process.chdir(String(mkdirSync(join(path, 'other'), { recursive: true })));
+  await Promise.all(engines.map((engine) => load({}, engine)));
+  assertFetchedOnce(server);
+  const [{ complete }] = await engines[0].store.list();
+  assert.ok(complete);
 });
 
 test('chunks that arrive out of order are stored too; an end loses only the chunks in progress', async (t) => {

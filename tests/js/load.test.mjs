@@ -142,6 +142,20 @@ test('errors of a hub have a hint', async (t) => {
     assert.throws(() => fromUrl(name), { code: 'ARGUMENT', message: /expected hf:owner\/name/ });
 });
 
+test('the reason of an abort may be any value, also during the request for the list of files', async (t) => {
+  const { hubUrl } = await hub(t, { files: { 'tiny.bq4': MODEL } });
+  const engine = await node.createEngine({ threads: 1 });
+  t.after(() => engine.close());
+  const loading = engine.load(fromUrl('hf:owner/name', { hubUrl }), { signal: AbortSignal.abort(null) });
+  assert.equal(
+    await loading.then(
+      () => 'a model',
+      (thrown) => thrown,
+    ),
+    null,
+  );
+});
+
 test('an access token is sent to the hub, and not to the host that it redirects to', async (t) => {
   const files = { 'tiny.bq4': MODEL };
   const host = await hub(t, { files });

@@ -359,6 +359,17 @@ for (const [name, create] of /** @type {const} */ ([
     test('a signal, leaving the loop, and the controller end it; the session is free again', async () => {
       const reason = new Error('enough');
       await assert.rejects(chat({}, { signal: AbortSignal.abort(reason) }), reason);
+      for (const falsy of [null, false]) {
+        const options = { signal: AbortSignal.abort(falsy) };
+        for (const call of [chat({}, options), model.completions.create({ prompt: 'Once' }, options)])
+          assert.equal(
+            await call.then(
+              () => 'a reply',
+              (/** @type {unknown} */ thrown) => thrown,
+            ),
+            falsy,
+          );
+      }
       for (let i = 0; i < 4; i++) for await (const _ of await chat({ stream: true, max_tokens: 50 })) break;
       for (let i = 0; i < 4; i++) {
         const stream = await chat({ stream: true, max_tokens: 50 });

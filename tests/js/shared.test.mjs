@@ -1,9 +1,9 @@
 // Tests of one engine for all tabs, in Node: each tab is an engine of `bq4/shared` in this thread, or a thread that can be frozen and
 // killed.
 import assert from 'node:assert/strict';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { Worker } from 'node:worker_threads';
@@ -403,6 +403,26 @@ test('a tab that cannot create an engine reports it, and another tab leads', asy
   await assert.rejects(models[0].generate(prompt, given).result, /no worker today/);
   await here.tab();
   assert.deepEqual((await models[0].generate(prompt, given).result).tokens, wanted);
+});
+
+test('a model whose paged file can no longer be read is loaded again by the next load, also if another tab keeps it', async (t) => {
+  const here = await place(t);
+  const [one, two] = [await here.tab({ cache: false }), await here.tab({ cache: false })];
+  const file = join(mkdtempSync(join(tmpdir(), 'bq4-shared-')), 'model.bq4');
+  t.after(() => rmSync(dirname(file), { recursive: true }));
+  writeFileSync(file, bytes);
+  const sizes = /** @type {const} */ ({ ...LOAD, contextTokens: 64, kv: 'i8' });
+  const { heapBytes, weightBytes } = await one.plan(fromFile(file), sizes);
+  const options = { ...sizes, memoryBudget: heapBytes - Math.floor(weightBytes * 0.4) };
+  const [kept, other] = await Promise.all([one, two].map((tab) => tab.load(fromFile(file), options)));
+  const reply = (/** @type {import('../../js/index.js').Model} */ model) =>
+    model.generate(short, { maxTokens: 3 }).result;
+  assert.equal((await reply(kept)).tokens.length, 3);
+  truncateSync(file, bytes.length / 2);
+  await assert.rejects(reply(other), { code: 'READ' });
+  await other.close();
+  writeFileSync(file, bytes);
+  assert.equal((await reply(await two.load(fromFile(file), options))).tokens.length, 3);
 });
 
 test('pauses and paces of all tabs count, until the tab closes', async (t) => {

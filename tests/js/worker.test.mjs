@@ -170,7 +170,8 @@ test('the worker refuses a page of another version', async () => {
 });
 
 test('aborts while the engine starts and after that', async () => {
-  await assert.rejects(createWorkerEngine({ signal: AbortSignal.abort() }), { name: 'AbortError' });
+  for (const create of [createEngine, createWorkerEngine])
+    await assert.rejects(create({ threads: 1, signal: AbortSignal.abort() }), { name: 'AbortError' });
   const controller = new AbortController();
   const engine = await createWorkerEngine({ signal: controller.signal });
   controller.abort(); // too late to matter

@@ -36,9 +36,9 @@ export async function* answer(model, fields, messages, index, signal) {
       yield { part, calls };
     }
   } catch (/** @type {any} */ error) {
-    if (error.code === 'GRAMMAR' && !(usesTools && fields.response_format))
+    if (error?.code === 'GRAMMAR' && !(usesTools && fields.response_format))
       error.details.param ??= usesTools ? 'tools' : 'response_format';
-    if (error.details?.param === 'templateVariables') error.details.param = 'chat_template_kwargs';
+    if (error?.details?.param === 'templateVariables') error.details.param = 'chat_template_kwargs';
     throw error;
   }
   const result = await generation.result;

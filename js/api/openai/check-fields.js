@@ -20,7 +20,7 @@ export const isPath = (param) => typeof param === 'string' && /^[\w.[\]]+$/.test
  * @param {string} param
  */
 export const rethrowFor = (param) => (/** @type {any} */ error) => {
-  if (error.code === 'ARGUMENT' && !isPath(error.details.param)) error.details.param = param;
+  if (error?.code === 'ARGUMENT' && !isPath(error.details.param)) error.details.param = param;
   throw error;
 };
 

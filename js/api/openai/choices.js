@@ -8,7 +8,8 @@
 /**
  * A choice with its latest step or error.
  * @template T, R
- * @typedef {Choice<T, R> & { step?: IteratorResult<T, R>, error?: any }} PendingChoice
+ * @typedef {Choice<T, R> & { step?: IteratorResult<T, R>, error?: any }} PendingChoice  an error, which may be any value,
+ *   has no step
  */
 
 /**
@@ -50,20 +51,20 @@ export async function* generateChoices(n, parallel, start, abort) {
       const { step, error, ...choice } = await Promise.race(active.values());
       const { index, pieces } = choice;
       active.delete(index);
-      if (error || step?.done) open.delete(pieces);
-      if (error) {
+      if (!step || step.done) open.delete(pieces);
+      if (!step) {
         // Other callers use the sessions. This choice waits until another choice of this request ends.
-        if (error.code !== 'NO_SESSION' || started.has(index) || !active.size) throw error;
+        if (error?.code !== 'NO_SESSION' || started.has(index) || !active.size) throw error;
         pending.unshift(index);
         parallel = active.size;
         continue;
       }
       started.add(index);
-      if (step?.done) {
+      if (step.done) {
         results[index] = step.value;
         continue;
       }
-      const output = /** @type {[number, T]} */ ([index, step?.value]);
+      const output = /** @type {[number, T]} */ ([index, step.value]);
       // A single choice computes on demand; several compute the next piece while this one is read.
       if (n > 1) advance(choice);
       yield output;

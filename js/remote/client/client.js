@@ -85,7 +85,7 @@ function connectWorker(port) {
  * @param {any} error @param {Function} createWorker  the function that created the worker
  */
 async function explainError(error, createWorker) {
-  if (error.code !== 'NO_WORKER') return error;
+  if (error?.code !== 'NO_WORKER') return error;
   const diagnosis = await onDemand(import('./worker-error.js')).then(
     (part) => part.whyNoWorker(String(createWorker), error),
     () => undefined,

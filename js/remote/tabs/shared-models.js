@@ -150,11 +150,12 @@ class SharedModel {
    * @param {any} error @param {AbortSignal} [signal]
    */
   async #waitForSession(error, signal) {
-    if (error.code === 'TRAP') this.#forget(); // a later load creates another instance
+    // A later load creates another instance: this one is unusable, or its paged file can't be read any more.
+    if (['TRAP', 'READ'].includes(error?.code)) this.#forget();
     for (;;) {
       const otherCalls = [...this.#runningCalls];
       const cutoff = performance.now() - this.#timeout;
-      if (error.code !== 'NO_SESSION' || otherCalls.every(({ unreadSince }) => unreadSince <= cutoff)) throw error;
+      if (error?.code !== 'NO_SESSION' || otherCalls.every(({ unreadSince }) => unreadSince <= cutoff)) throw error;
       /** @type {any} */
       let timer;
       const nextCheck = new Promise((resolve) => (timer = setTimeout(resolve, this.#timeout / 2, true)));

@@ -43,6 +43,7 @@ import { encodeRecord, isState, lengthOf, PREFIX, RECORD_BYTES, replay } from '.
  * The folders of a store.
  * @typedef {object} Tree
  * @property {'opfs' | 'file'} name
+ * @property {string} [root]  as of Backend
  * @property {number} perSegment  chunks per segment of new files
  * @property {() => Promise<string[]>} keys
  * @property {(key: string, create?: boolean) => Promise<Folder | null>} folder
@@ -193,6 +194,7 @@ export class Disk {
   constructor(tree) {
     this.#tree = tree;
     this.name = tree.name;
+    this.root = tree.root;
     if (tree.lock) this.lock = tree.lock;
     this.notes = tree.notes;
   }

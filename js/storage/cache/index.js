@@ -108,12 +108,7 @@ export class Store {
    * @param {Backend} backend @param {string} reason @param {StoreOptions & { name: string }} options
    * @param {number} maxBytes
    */
-  constructor(
-    backend,
-    reason,
-    { name, path, hash, sha256 = platformSha256, stallTimeout = 20_000, crossOrigin },
-    maxBytes,
-  ) {
+  constructor(backend, reason, { name, hash, sha256 = platformSha256, stallTimeout = 20_000, crossOrigin }, maxBytes) {
     /** The backend in use. @type {BackendName} */
     this.backend = backend.name;
     /** The reason why no better backend is used; '' if it is the best one. */
@@ -125,7 +120,7 @@ export class Store {
     this.#backend = backend;
     this.#sha256 = sha256;
     this.#maxBytes = maxBytes;
-    this.#scope = `bq4-store/${backend.name}/${path ?? ''}/${name}`;
+    this.#scope = `bq4-store/${backend.name}/${backend.root ?? ''}/${name}`;
     try {
       this.#channel = new BroadcastChannel(this.#scope);
       this.#channel.onmessage = ({ data }) => this.#receiveNotice(data);

@@ -114,8 +114,10 @@ function pathOf(text) {
  */
 export async function openFiles(name, path) {
   const [fs, { dirname, join }] = [await nodeModule('fs/promises'), await nodeModule('path')];
-  const root = join(pathOf(path), name);
-  await makeFolder(fs, root, dirname);
+  const folder = join(pathOf(path), name);
+  await makeFolder(fs, folder, dirname);
+  // One path for all spellings, which stays valid when the program changes its folder.
+  const root = await fs.realpath(folder);
 
   /** Whether another process holds a lock. @param {string} file */
   async function isHeldElsewhere(file) {
@@ -155,6 +157,7 @@ export async function openFiles(name, path) {
   /** @type {Tree} */
   const tree = {
     name: 'file',
+    root,
     perSegment: 64,
     lock,
     keys: async () =>

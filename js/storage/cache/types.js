@@ -24,6 +24,7 @@
  * the platform, which the store converts to BqErrors.
  * @typedef {object} Backend
  * @property {BackendName} name
+ * @property {string} [root]  path of its folder, the same for all spellings
  * @property {() => Promise<string[]>} keys
  * @property {(key: string) => Promise<{ about: About, marks: Marks } | null>} get
  * @property {(key: string, about: About) => Promise<About | void>} create  returns the stored metadata if it has more

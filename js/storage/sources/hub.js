@@ -242,7 +242,7 @@ export async function resolveHub(source, { memoryBudget, signal, cache }) {
   let facts;
   if (!path) {
     const files = await listFiles(hub, { ...source, revision }, signal).catch(async (error) => {
-      const stored = error.code === 'NETWORK' ? await cachedFiles(cache, prefix) : [];
+      const stored = error?.code === 'NETWORK' ? await cachedFiles(cache, prefix) : [];
       if (!stored.length) throw error;
       return stored;
     });

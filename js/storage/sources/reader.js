@@ -137,7 +137,10 @@ async function openHandle(handle) {
   const file = sync ? null : await handle.getFile();
   return {
     read: async (/** @type {number} */ at, /** @type {Uint8Array} */ target) => {
-      if (sync) return sync.read(target, { at });
+      if (sync) {
+        const count = sync.read(target, { at });
+        return count > target.length ? 0 : count; // Chromium's error code, if the file was removed
+      }
       const bytes = await readBlob(/** @type {File} */ (file), at, at + target.length);
       target.set(bytes);
       return bytes.length;
