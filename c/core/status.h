@@ -17,11 +17,11 @@
   X(NOMEM, "plan again with a smaller context, fewer sessions or a larger budget")                 \
   X(ARGUMENT, "a bug in the calling code: see the function's documentation")                       \
   X(STATE, "the object can't do this now: finish loading, or sync tokens first")                   \
-  X(FORMAT, "the file is malformed: fetch it again or convert it again")                            \
+  X(FORMAT, "the file is malformed: fetch it again or convert it again")                           \
   X(TRUNCATED, "the file ends too early: fetch it again")                                          \
   X(CHECKSUM, "the bytes are damaged: fetch this chunk again")                                     \
   X(UNSUPPORTED, "the file needs a newer bq4, or must be converted to a supported type")           \
-  X(SHAPE, "the tensor does not fit the configuration: convert the model again")                    \
+  X(SHAPE, "the tensor does not fit the configuration: convert the model again")                   \
   X(CONTEXT_FULL, "start a new chat, or create the session with a larger context")                 \
   X(INTEGRITY, "this is another file than the one asked for: check its address and its integrity") \
   X(NO_TOKEN, "let mask, bias and hook leave a token that may be picked")                          \

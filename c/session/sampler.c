@@ -1,9 +1,9 @@
 /* The chain of filters, in the order that bq_sample_options (bq.h) gives, and one draw. Candidates
- * are ordered by value, ties by the lower id, and sums run in that order in f64, so a seed gives the
- * same tokens everywhere.
+ * are ordered by value, ties by the lower id, and sums run in that order in f64, so a seed gives
+ * the same tokens everywhere.
  *
- * Random numbers: SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number generators",
- * OOPSLA 2014); a draw is the top 53 bits of one output, as a fraction. */
+ * Random numbers: SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number
+ * generators", OOPSLA 2014); a draw is the top 53 bits of one output, as a fraction. */
 #include "session/sampler.h"
 
 #include <float.h>

@@ -4,11 +4,11 @@
  *   make -f emscripten.mk bench-kernels
  *   node_modules/.bin/node --no-liftoff build/bench-kernels/few.js [ROUNDS] [MB] [ONLY]
  *
- * Multiplies matrices of 1536 rows with SmolLM2's columns (576 and 1536), one after the other in MB
- * (64) of weights of each type, with each number of tokens (COUNTS) in each of ROUNDS (9) rounds.
- * Prints G weights/s of one token, and the time of each batch relative to one token. Both follow from
- * the minimum time of each matrix, which other load disturbs least. Quantization of activations is
- * not included. ONLY selects tables and types whose "table type" contains it. */
+ * Multiplies matrices of 1536 rows with SmolLM2's columns (576 and 1536), one after the other in
+ * MB (64) of weights of each type, with each number of tokens (COUNTS) in each of ROUNDS (9)
+ * rounds. Prints G weights/s of one token, and the time of each batch relative to one token. Both
+ * follow from the minimum time of each matrix, which other load disturbs least. Quantization of
+ * activations is not included. ONLY selects tables and types whose "table type" contains it. */
 #define _POSIX_C_SOURCE 199309L /* clock_gettime */
 #include <stdio.h>
 #include <stdlib.h>

@@ -69,7 +69,7 @@ static double now(void) {
   return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-/* --- measured operations ----------------------------------------------------------------------- */
+/* --- measured operations ---------------------------------------------------------------------- */
 
 static void read_weights(bench *b) {
   data->sink = plain_read(data->weights, (size_t)b->bytes / 8, data->sink);

@@ -1,11 +1,13 @@
-/* Multiplies one matrix of 1511 x 256 in the cache with a vector, as the report of BQ4's source does.
+/* Multiplies one matrix of 1511 x 256 in the cache with a vector, as the report of BQ4's source
+ * does.
  *
  *   make -f emscripten.mk bench-kernels
  *   node_modules/.bin/node --no-liftoff build/bench-kernels/matvec.js [ROUNDS]
  *
  * Prints a table in Markdown (docs/benchmarks/matvec.md): for each type its bytes in a file and
  * those of f32 relative to them; for each kernel table microseconds per call, quantization of
- * activations included, and calls per second. Values are medians of ROUNDS (9) interleaved rounds. */
+ * activations included, and calls per second. Values are medians of ROUNDS (9) interleaved rounds.
+ */
 #define _POSIX_C_SOURCE 199309L /* clock_gettime */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
-/* Measures the gain of a second thread for reading memory: a plain read of N MB by one thread and by
- * two, in turn. One JSON line per size: medians in GB/s and the median of the pairs' ratios.
+/* Measures the gain of a second thread for reading memory: a plain read of N MB by one thread and
+ * by two, in turn. One JSON line per size: medians in GB/s and the median of the pairs' ratios.
  *
  *   make -f emscripten.mk bench-kernels
- *   build/native/bench-read [rounds, 41] [MB, else several] */
+ *   build/native/bench-read [rounds, 41] [MB, else several]  */
 #define _POSIX_C_SOURCE 200112L /* clock_gettime, pthread_barrier_t */
 #include <pthread.h>
 #include <stdint.h>

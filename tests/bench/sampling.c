@@ -4,9 +4,9 @@
  *   node_modules/.bin/node build/bench-kernels/sampling.js [ROUNDS]
  *   build/native/bench-sampling [ROUNDS]
  *
- * Vocabularies have the sizes of SmolLM2 and Gemma 3. Logits are normally distributed with a standard
- * deviation of 3, with a few high ones, as those of a model with a likely next token. Prints
- * milliseconds, the minimum of ROUNDS (200) interleaved rounds. */
+ * Vocabularies have the sizes of SmolLM2 and Gemma 3. Logits are normally distributed with a
+ * standard deviation of 3, with a few high ones, as those of a model with a likely next token.
+ * Prints milliseconds, the minimum of ROUNDS (200) interleaved rounds. */
 #define _POSIX_C_SOURCE 199309L /* clock_gettime */
 #include <stdio.h>
 #include <stdlib.h>

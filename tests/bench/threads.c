@@ -1,4 +1,5 @@
-/* The same engine with threads of emscripten's runtimes, for a comparison of size and start time. */
+/* The same engine with threads of emscripten's runtimes, for a comparison of size and start time.
+ */
 #include <stdint.h>
 
 #include "border.h"

@@ -1,6 +1,6 @@
-/* The arithmetic of one decoded token alone: all matrices of a model, one after the other in memory,
- * each multiplied with one vector; and a plain read of the same bytes. tools/bench/pages/limit.js
- * compares a complete decode step with it, in the same browser.
+/* The arithmetic of one decoded token alone: all matrices of a model, one after the other in
+ * memory, each multiplied with one vector; and a plain read of the same bytes.
+ * tools/bench/pages/limit.js compares a complete decode step with it, in the same browser.
  *
  *   make -f emscripten.mk bench-token
  *
@@ -126,7 +126,8 @@ EXPORT(uint32_t) token_read(uint32_t times) {
   return (uint32_t)data.sink;
 }
 
-/* The cost of loading a file of version 1 in addition to copying: rows of BQ4_32 blocks become tiles. The first
+/* The cost of loading a file of version 1 in addition to copying: rows of BQ4_32 blocks become
+ * tiles. The first
  * half of the weights is the file, the second what becomes of it. Returns the bytes of file that
  * one time takes. */
 EXPORT(uint32_t) token_tile(uint32_t times) {

@@ -4,12 +4,12 @@
  *   make -f emscripten.mk bench-kernels
  *   node_modules/.bin/node build/bench-kernels/types.js [ROUNDS] [MB] [--json]
  *
- * For decode, each compute type multiplies one token with MB (48) of weights; for prefill, 32 tokens
- * with weights that stay in the cache; for import, each storage type is converted to tiles. ROUNDS
- * (9) rounds run all of these, in slices of about 100 us. A rate follows from the minimum time of
- * each slice, which other load disturbs least, and is relative to that of bq4h_32. "per byte" is
- * weights/s times bits in memory. --json prints a line for each compute type and table, with us per
- * million weights, for ab.mjs. */
+ * For decode, each compute type multiplies one token with MB (48) of weights; for prefill, 32
+ * tokens with weights that stay in the cache; for import, each storage type is converted to tiles.
+ * ROUNDS (9) rounds run all of these, in slices of about 100 us. A rate follows from the minimum
+ * time of each slice, which other load disturbs least, and is relative to that of bq4h_32. "per
+ * byte" is weights/s times bits in memory. --json prints a line for each compute type and table,
+ * with us per million weights, for ab.mjs. */
 #define _POSIX_C_SOURCE 199309L /* clock_gettime */
 #include <stdio.h>
 #include <stdlib.h>

@@ -199,7 +199,8 @@ static void test_abandoned_runs(void) {
   CHECK_EQ(sync_to(s, other, 450), BQ_KV_BLOCK);
   CHECK_EQ(sync_to(s, prompt, FULL), 400);
   check_logits(s, expected[FULL - 1]);
-  CHECK_EQ(bq_session_request_outputs(s, FULL - 1, NULL), BQ_OK); /* The last token is computed again. */
+  /* The last token is computed again. */
+  CHECK_EQ(bq_session_request_outputs(s, FULL - 1, NULL), BQ_OK);
   CHECK_EQ(bq_session_sync(s, other, FULL + 9, NULL, NULL), BQ_OK);
   CHECK_EQ(bq_session_run(s, 2, NULL), BQ_MORE);
   sync_to(s, prompt, FULL + 40);

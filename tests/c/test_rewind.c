@@ -268,7 +268,8 @@ static void apply_random_operation(bq_session **s, bq_session **spare, uint32_t 
       break;
     case 4:
       if (n_tokens > ROWS)
-        CHECK_EQ(bq_session_request_outputs(*s, n_tokens - 1 - random_below(random, ROWS), NULL), BQ_OK);
+        CHECK_EQ(bq_session_request_outputs(*s, n_tokens - 1 - random_below(random, ROWS), NULL),
+                 BQ_OK);
       break;
     case 5:
       if (n_tokens) CHECK_EQ(bq_session_pool(*s, BQ_POOL_MEAN, false, NULL), BQ_OK);

@@ -273,7 +273,7 @@ test('a lock that another tab never releases does not hold up a load', async () 
   await writeFile(store, file);
   const [{ key }] = await store.list();
   for (const kind of ['make', 'use']) {
-    const release = await lock(`bq4-store/file/${path}/locked/${key}/${kind}`, { wait: true });
+    const release = await lock(`bq4-store/file/${path}/locked/locked/${key}/${kind}`, { wait: true });
     const entry = await store.open(file.options);
     assert.equal(entry.problem?.code, 'STORAGE');
     assert.match(String(entry.problem?.message), /can't be stored in the cache: .*time/);
