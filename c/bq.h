@@ -121,8 +121,7 @@ typedef struct bq_session_options {
   uint32_t batch;      /* micro-batch: tokens per matmul in prefill; 0: 32 */
   bq_kv_type kv_type;  /* 0: f32; docs/decisions/0005-kv-cache-types.md compares them */
   bq_activations activations; /* type of activations in matmuls with quantized weights */
-  uint32_t rows;       /* maximum positions whose outputs a run computes; 0: 1
-                          */
+  uint32_t rows;       /* maximum positions whose outputs a run computes; 0: 1 */
   bool hidden;         /* outputs are hidden states after the final norm instead of logits; always
                           for models without a head */
   uint32_t forks;      /* maximum number of forks at a time, for which memory is planned */
