@@ -19,7 +19,7 @@ static uint32_t *by_query_of(const bq_session *s, size_t thread, uint32_t positi
 }
 
 void bq_eviction_reset(bq_session *s) {
-  if (!s->options.evict) return; /* both are always 0 then */
+  if (!s->options.evict) return; /* `scored` and `evicted` are always 0 then */
   s->eviction.scored = s->kv.evicted = 0;
   memset(s->eviction.totals, 0, groups_of(s) * sizeof *s->eviction.totals);
 }
@@ -41,6 +41,7 @@ static void add_to_totals(bq_session *s) {
  * likewise. */
 static void choose_groups(bq_session *s) {
   const uint32_t sinks = (s->options.sinks + BQ_KV_SCALED - 1) / BQ_KV_SCALED;
+  /* The newest half of the window is never evicted. */
   const uint32_t newest = s->options.kv_window / 2 / BQ_KV_SCALED;
   uint32_t n = groups_of(s);
   for (uint32_t i = 0; i < n; i++) s->eviction.kept[i] = i;

@@ -3,7 +3,7 @@
  * stored completely or not at all, and its URL holds its hash, so the list of URLs is the journal.
  */
 
-/** @import { Backend, Space } from './types.js' */
+/** @import { Backend, ChunkStorage } from './types.js' */
 
 /** URLs need a host; no request is ever sent to it. */
 const BASE = 'https://bq4.invalid/';
@@ -31,7 +31,7 @@ async function removeResponses(name, matches, keptUrl) {
   }
 }
 
-/** @param {string} cache @returns {Space} */
+/** @param {string} cache @returns {ChunkStorage} */
 function createSpace(cache) {
   /** URLs of chunks, from the last `scan` and from `write`. @type {Map<number, string>} */
   const urlsByChunk = new Map();

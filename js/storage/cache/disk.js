@@ -12,7 +12,7 @@
 import { CHUNK_BYTES } from '../../shared/sections.js';
 import { encodeRecord, isState, lengthOf, PREFIX, RECORD_BYTES, replay } from './layout.js';
 
-/** @import { About, Backend, Space } from './types.js' */
+/** @import { FileMetadata, Backend, ChunkStorage } from './types.js' */
 
 /**
  * An open file. Methods may return values or promises.
@@ -52,7 +52,7 @@ import { encodeRecord, isState, lengthOf, PREFIX, RECORD_BYTES, replay } from '.
  * @property {Backend['notes']} [notes]
  */
 
-/** @implements {Space} */
+/** @implements {ChunkStorage} */
 class Segments {
   #folder;
   #metadata;
@@ -66,7 +66,7 @@ class Segments {
   /** Number of missing chunks of each segment that is being written. @type {Map<string, number>} */
   #missingChunks = new Map();
 
-  /** @param {Folder} folder @param {About} metadata */
+  /** @param {Folder} folder @param {FileMetadata} metadata */
   constructor(folder, metadata) {
     this.#folder = folder;
     this.#metadata = metadata;
@@ -81,7 +81,7 @@ class Segments {
     return [`s${Math.floor(index / perSegment)}`, (index % perSegment) * CHUNK_BYTES];
   }
 
-  /** @type {Space['scan']} */
+  /** @type {ChunkStorage['scan']} */
   async scan() {
     const hashes = replay((await this.#folder.bytes('journal')) ?? new Uint8Array());
     const files = new Set([...hashes.keys()].map((index) => this.#locate(index)[0]));
@@ -97,7 +97,7 @@ class Segments {
     return hashes;
   }
 
-  /** @type {Space['read']} */
+  /** @type {ChunkStorage['read']} */
   async read(index, from, target, direct) {
     const [name, at] = this.#locate(index);
     const openHandle = this.#writeHandles.get(name) ?? this.#readHandles.get(name);
@@ -131,7 +131,7 @@ class Segments {
     await writeHandle?.close();
   }
 
-  /** @type {Space['write']} */
+  /** @type {ChunkStorage['write']} */
   async write(index, bytes, hash) {
     const [name, at] = this.#locate(index);
     const file = await this.#openForWriting(name);
@@ -143,7 +143,7 @@ class Segments {
     if (missingCount === 0) await this.#closeWriter(name);
   }
 
-  /** @type {Space['drop']} */
+  /** @type {ChunkStorage['drop']} */
   drop(index) {
     return this.#append(encodeRecord(index, undefined));
   }
@@ -159,7 +159,7 @@ class Segments {
     this.#journalEnd += bytes.length;
   }
 
-  /** As Space['parts']. */
+  /** As ChunkStorage['parts']. */
   async parts() {
     const { fileBytes, prefixBytes } = this.#metadata;
     const step = this.#perSegment * CHUNK_BYTES;
@@ -171,7 +171,7 @@ class Segments {
     return parts;
   }
 
-  /** @type {Space['settle']} */
+  /** @type {ChunkStorage['settle']} */
   async settle() {
     for (const open of [this.#writeHandles, this.#readHandles]) {
       for (const handle of open.values()) await handle.close();

@@ -9,7 +9,7 @@ import { keepAhead } from './early-write.js';
 import { chunksOf, lengthOf, PREFIX, STATE_BYTES, stateIndex } from './layout.js';
 import { lock } from './locks.js';
 
-/** @import { About, Backend, EntryOptions, Space } from './types.js' */
+/** @import { FileMetadata, Backend, EntryOptions, ChunkStorage } from './types.js' */
 
 /**
  * The parts of the store that an entry uses.
@@ -33,7 +33,7 @@ const POLL_MS = 500;
 
 /**
  * Returns the error for a failed write: QUOTA or STORAGE.
- * @param {unknown} cause @param {About} about @returns {BqError}
+ * @param {unknown} cause @param {FileMetadata} about @returns {BqError}
  */
 function problemOf(cause, { name, fileBytes }) {
   if (cause instanceof BqError) return cause;
@@ -54,7 +54,7 @@ export class Entry {
   #host;
   #metadata;
   #expected;
-  /** @type {Space | null} */
+  /** @type {ChunkStorage | null} */
   #space = null;
   /** @type {Map<number, bigint | null>} */
   #hashes = new Map();
@@ -81,7 +81,7 @@ export class Entry {
   /** Operations of the space, one after another. @type {Promise<unknown>} */
   #lastOperation = Promise.resolve();
 
-  /** @param {Host} host @param {string} key @param {About} metadata @param {EntryOptions} options */
+  /** @param {Host} host @param {string} key @param {FileMetadata} metadata @param {EntryOptions} options */
   constructor(host, key, metadata, { hashes }) {
     this.#host = host;
     this.#metadata = metadata;
@@ -93,7 +93,7 @@ export class Entry {
 
   /**
    * Opens the entry; called once, by the store.
-   * @param {() => Promise<{ about: About, touched: Promise<void> }>} prepare  creates the file if it is missing; the
+   * @param {() => Promise<{ about: FileMetadata, touched: Promise<void> }>} prepare  creates the file if it is missing; the
    *   file can't be deleted meanwhile, nor before `touched` has settled
    */
   async start(prepare) {
@@ -282,14 +282,14 @@ export class Entry {
    * @template T @param {() => Promise<T>} write @returns {Promise<T>}
    */
   async #withRoom(write) {
-    for (let retries = 0; ; retries--) {
+    for (let attemptsLeft = 0; ; attemptsLeft--) {
       try {
         return await write();
       } catch (error) {
         if (problemOf(error, this.#metadata).code !== 'QUOTA') throw error;
-        // The storage of deleted files may be freed late.
-        if (await this.#host.makeRoom(this.key, this.#missingBytes(), true)) retries = 10;
-        else if (retries <= 0) throw error;
+        // The storage of deleted files may be freed up to a second late.
+        if (await this.#host.makeRoom(this.key, this.#missingBytes(), true)) attemptsLeft = 10;
+        else if (attemptsLeft <= 0) throw error;
         else await new Promise((resolve) => setTimeout(resolve, 100));
       }
     }
@@ -428,7 +428,7 @@ export class Entry {
 
   /**
    * Runs an operation of the space after the earlier ones.
-   * @template T @param {(space: Space) => Promise<T>} work @param {T} otherwise  result if no space is open
+   * @template T @param {(space: ChunkStorage) => Promise<T>} work @param {T} otherwise  result if no space is open
    * @returns {Promise<T>}
    */
   #serial(work, otherwise) {
@@ -481,7 +481,7 @@ export class Entry {
       });
   }
 
-  /** Records damaged chunks in the journal, unless they were repaired meanwhile. @param {Space} space */
+  /** Records damaged chunks in the journal, unless they were repaired meanwhile. @param {ChunkStorage} space */
   async #journalDamage(space) {
     const { hash, broadcast } = this.#host;
     try {

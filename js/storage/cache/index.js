@@ -13,13 +13,13 @@ import { hex } from '../../shared/hex.js';
 import { hide } from '../../shared/hide.js';
 
 /**
- * @import { About, Backend, BackendName, EntryOptions, Found, Listed, Marks, StoreOptions, Usage } from './types.js'
+ * @import { FileMetadata, Backend, BackendName, EntryOptions, Found, Listed, Marks, StoreOptions, Usage } from './types.js'
  */
 /** @import { Host, Notice } from './entry.js' */
 
 /**
  * A stored file with the hashes of its chunks.
- * @typedef {Listed & { about: About, marks: Marks, hashes: Map<number, bigint | null> }} StoredFile
+ * @typedef {Listed & { about: FileMetadata, marks: Marks, hashes: Map<number, bigint | null> }} StoredFile
  */
 
 /**
@@ -102,7 +102,7 @@ export class Store {
   /** Settles when the last write of measurements has ended. */
   #written = Promise.resolve();
   /** Questions about the storage that the browser did not answer. @type {Set<string>} */
-  #unanswered = new Set();
+  #unresponsive = new Set();
 
   /**
    * @param {Backend} backend @param {string} reason @param {StoreOptions & { name: string }} options
@@ -200,7 +200,7 @@ export class Store {
   async usage() {
     const files = await this.#loadFiles();
     const { usage = 0, quota = 0 } = await this.#estimate();
-    const persisted = (await this.#ask('persisted')) ?? false;
+    const persisted = (await this.#callStorage('persisted')) ?? false;
     return { files: files.length, cachedBytes: sum(files), usage, quota, maxBytes: this.#maxBytes, persisted };
   }
 
@@ -284,7 +284,7 @@ export class Store {
 
   /**
    * Creates a file if it is missing, and sets its marks.
-   * @param {string} key @param {About} metadata @returns {ReturnType<Parameters<Entry['start']>[0]>}
+   * @param {string} key @param {FileMetadata} metadata @returns {ReturnType<Parameters<Entry['start']>[0]>}
    */
   async #prepare(key, metadata) {
     if (this.#maxBytes === 0) throw new BqError('STORAGE', `nothing is stored: ${this.reason || 'maxBytes is 0'}`);
@@ -439,17 +439,17 @@ export class Store {
   /** Returns the browser's estimate of the storage; empty if there is none. @returns {Promise<StorageEstimate>} */
   async #estimate() {
     if (isNode || this.backend === 'memory') return {};
-    return (await this.#ask('estimate')) ?? {};
+    return (await this.#callStorage('estimate')) ?? {};
   }
 
   /**
-   * Asks the browser about the storage. A question that it does not answer in time is not asked again.
-   * @param {'estimate' | 'persisted'} question @returns {Promise<any>}  undefined without an answer
+   * Calls a method of navigator.storage. A method that does not respond in time is not called again.
+   * @param {'estimate' | 'persisted'} method @returns {Promise<any>}  undefined without an answer
    */
-  async #ask(question) {
-    if (this.#unanswered.has(question)) return undefined;
-    const answer = (async () => globalThis.navigator?.storage?.[question]?.())().catch(() => undefined);
-    return within('storeOpen', answer).catch(() => void this.#unanswered.add(question));
+  async #callStorage(method) {
+    if (this.#unresponsive.has(method)) return undefined;
+    const answer = (async () => globalThis.navigator?.storage?.[method]?.())().catch(() => undefined);
+    return within('storeOpen', answer).catch(() => void this.#unresponsive.add(method));
   }
 
   /**

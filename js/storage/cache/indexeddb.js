@@ -4,7 +4,7 @@
  * Hashes are separate so that listing chunks does not read their bytes.
  */
 
-/** @import { About, Backend, Marks, Space } from './types.js' */
+/** @import { FileMetadata, Backend, Marks, ChunkStorage } from './types.js' */
 
 /** Waits for the result of a request. @template T @param {IDBRequest<T>} request @returns {Promise<T>} */
 const resultOf = (request) =>
@@ -81,7 +81,7 @@ class ReopeningDatabase {
   }
 }
 
-/** Returns access to the chunks of a file. @param {ReopeningDatabase} database @param {string} key @returns {Space} */
+/** Returns access to the chunks of a file. @param {ReopeningDatabase} database @param {string} key @returns {ChunkStorage} */
 const createSpace = (database, key) => ({
   scan: () =>
     database.transact('readonly', async (_, __, hashes) => {
@@ -129,7 +129,7 @@ export async function openIndexedDb(name) {
       ),
     mark: (key, mark, isOn) =>
       database.transact('readwrite', async (files) => {
-        /** @type {{ about: About, marks: Marks } | undefined} */
+        /** @type {{ about: FileMetadata, marks: Marks } | undefined} */
         const stored = await resultOf(files.get(key));
         if (!stored) return;
         if (isOn) stored.marks.set(mark, Date.now());

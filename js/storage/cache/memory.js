@@ -1,9 +1,9 @@
 /** The backend in memory, which ends with the page: for tests, and for pages that load a model more than once. */
 
-/** @import { About, Backend, Marks } from './types.js' */
+/** @import { FileMetadata, Backend, Marks } from './types.js' */
 
 /**
- * @typedef {{ about: About, marks: Marks, chunks: Map<number, { bytes: Uint8Array, hash: bigint | null }> }} StoredFile
+ * @typedef {{ about: FileMetadata, marks: Marks, chunks: Map<number, { bytes: Uint8Array, hash: bigint | null }> }} StoredFile
  */
 
 /** Files of all stores of this thread, by name of the store and by key. @type {Map<string, Map<string, StoredFile>>} */

@@ -4,7 +4,7 @@
 
 /**
  * The metadata of a file, written when it is created.
- * @typedef {object} About
+ * @typedef {object} FileMetadata
  * @property {string} url         address of the first download
  * @property {string} name        name to show to the user: the last part of the address
  * @property {string} fileId      hexadecimal; '' if the file has none
@@ -26,12 +26,12 @@
  * @property {BackendName} name
  * @property {string} [root]  path of its folder, the same for all spellings
  * @property {() => Promise<string[]>} keys
- * @property {(key: string) => Promise<{ about: About, marks: Marks } | null>} get
- * @property {(key: string, about: About) => Promise<About | void>} create  returns the stored metadata if it has more
+ * @property {(key: string) => Promise<{ about: FileMetadata, marks: Marks } | null>} get
+ * @property {(key: string, about: FileMetadata) => Promise<FileMetadata | void>} create  returns the stored metadata if it has more
  *   fields
  * @property {(key: string, mark: string, on: boolean) => Promise<void>} mark
  * @property {(key: string) => Promise<void>} remove  deletes a file, complete or not; does nothing if it is missing
- * @property {(key: string, about: About) => Promise<Space>} open
+ * @property {(key: string, about: FileMetadata) => Promise<ChunkStorage>} open
  * @property {((key: string) => Promise<(() => void | Promise<void>) | null>)} [lock]  takes a lock against other
  *   processes, for which Web Locks have no effect; null if another process holds it
  * @property {Pick<import('./disk.js').Folder, 'bytes' | 'put'>} [notes]  small files next to the models, which `remove`
@@ -42,7 +42,7 @@
 
 /**
  * The stored chunks of one file, by index; PREFIX is the index of the prefix. Calls must not overlap.
- * @typedef {object} Space
+ * @typedef {object} ChunkStorage
  * @property {() => Promise<Map<number, bigint | null>>} scan  returns the stored chunks, with their XXH64 if it is
  *   known
  * @property {(index: number, from: number, into: Uint8Array<ArrayBufferLike>, direct: boolean) => Promise<boolean>} read
