@@ -70,7 +70,7 @@ const ENGINE = {
   threads,
   threadUrl: address,
   signal,
-  cache: anyValue,
+  cache: kind('"auto", a folder, options or false', (v) => v !== ''),
 };
 const LOAD = {
   ...SESSION,

@@ -487,7 +487,7 @@ const OPTION_CHECKS = {
   backend: oneOf('auto', ...BACKENDS.map(([kind]) => kind)),
   maxBytes: number(0),
   name: kind('letters, digits, spaces, ".", "_" and "-"', (v) => !text(v) && STORE_NAME.test(v)),
-  path: text,
+  path: kind('a folder', (v) => !text(v) && v),
   stallTimeout: milliseconds,
   crossOrigin: flag,
   hash: callback,
