@@ -232,9 +232,10 @@ async function attach(files) {
 
 /**
  * Attaches pasted files, and long texts that are pasted or dropped: Chromium lays out 2 million lines for a minute.
- * @param {any} event  `paste`, or `beforeinput` of the message field
+ * @param {any} event  `paste`, or `beforeinput` of the message field, of which only drops count
  */
 function attachPasted(event) {
+  if (event.inputType && event.inputType !== 'insertFromDrop') return;
   const text = event.data ?? event.clipboardData?.getData('text/plain') ?? '';
   // The clipboard may contain a picture of a text in addition to the text.
   const files = text ? [] : [...(event.clipboardData?.files ?? [])];
