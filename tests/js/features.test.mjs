@@ -62,6 +62,6 @@ test('a browser without SIMD gives an error that names browsers with SIMD', () =
   assert.throws(
     () => pickBuild(undefined, () => false),
     (/** @type {any} */ e) =>
-      e.code === 'NO_SIMD' && /Chrome.* 91/.test(e.hint) && /Firefox 89/.test(e.hint) && /Safari 16\.4/.test(e.hint),
+      e.code === 'NO_SIMD' && /Chrome.* 100/.test(e.hint) && /Firefox 114/.test(e.hint) && /Safari 16\.4/.test(e.hint),
   );
 });
