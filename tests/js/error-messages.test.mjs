@@ -1,7 +1,6 @@
 // The table of all error messages, with their codes and places in the code: build/reports/error-messages.md. Messages that
 // tests/tools/record-messages.mjs has recorded are its examples.
 import assert from 'node:assert/strict';
-import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
@@ -16,11 +15,13 @@ const escapeRegExp = (text) => text.replace(/[.*+?^${}()|[\]\\]/g, '\\$&');
 
 /** A message: text, with expressions in braces. @typedef {{ code: string, message: string, place: string }} Row */
 
-/** Returns the tracked files of folders that match. @param {RegExp} names @param {...string} folders */
+/** Returns the files of folders that match. @param {RegExp} names @param {...string} folders */
 const filesOf = (names, ...folders) =>
-  execFileSync('git', ['ls-files', ...folders], { cwd: ROOT, encoding: 'utf8' })
-    .split('\n')
-    .filter((path) => names.test(path));
+  folders.flatMap((folder) =>
+    readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' })
+      .filter((path) => names.test(path))
+      .map((path) => `${folder}/${path.replaceAll('\\', '/')}`),
+  );
 
 /**
  * Returns the texts that an expression can have. Parts that are not literals are in braces.
