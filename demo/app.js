@@ -235,10 +235,11 @@ async function attach(files) {
  * @param {any} event  `paste`, or `beforeinput` of the message field, of which only drops count
  */
 function attachPasted(event) {
-  if (event.inputType && event.inputType !== 'insertFromDrop') return;
-  const text = event.data ?? event.clipboardData?.getData('text/plain') ?? '';
+  const { clipboardData, data, inputType } = event;
+  if (inputType && inputType !== 'insertFromDrop') return;
+  const text = data ?? clipboardData?.getData('text/plain') ?? '';
   // The clipboard may contain a picture of a text in addition to the text.
-  const files = text ? [] : [...(event.clipboardData?.files ?? [])];
+  const files = text ? [] : [...(clipboardData?.files ?? [])];
   if (text.length <= LONG_PASTE && !files.length) return;
   event.preventDefault();
   if (files.length) void attach(files).catch(showError);

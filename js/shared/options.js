@@ -70,7 +70,7 @@ const ENGINE = {
   threads,
   threadUrl: address,
   signal,
-  cache: kind('"auto", a folder, options or false', (v) => v !== ''),
+  cache: kind('a folder or options', (v) => v !== ''),
 };
 const LOAD = {
   ...SESSION,
