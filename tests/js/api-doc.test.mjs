@@ -88,9 +88,9 @@ const INTERNAL = [
   'CacheEntry',
   'ByteSource',
   'FilePart',
-  'About',
+  'FileMetadata',
   'Backend',
-  'Space',
+  'ChunkStorage',
   'EntryOptions',
   'Found',
 ];
@@ -131,13 +131,13 @@ const OWN_OPTIONS = [
   'crossOrigin',
 ];
 test('tables of options list only existing options', () => {
-  const known = new Set([...OPTIONS_OF_CALLS.flatMap(([, options]) => Object.keys(options)), ...OWN_OPTIONS]);
+  const optionNames = new Set([...OPTIONS_OF_CALLS.flatMap(([, options]) => Object.keys(options)), ...OWN_OPTIONS]);
   for (const path of REFERENCE)
     for (const [, table] of read(path).matchAll(/\n\| option [^\n]*\n\|[- |]*\n((?:\|.*\n)+)/g)) {
       const cells = table.split('\n').flatMap((row) => row.split('|')[1]?.match(/`[^`]+`/g) ?? []);
       const names = cells.map((cell) => cell.slice(1, -1)).filter((name) => /^\w+$/.test(name));
       assert.deepEqual(
-        names.filter((name) => !known.has(name)),
+        names.filter((name) => !optionNames.has(name)),
         [],
         path,
       );
