@@ -437,7 +437,7 @@ bq_status bq_session_second(bq_session *session, const uint32_t *at, size_t n, b
 const float *bq_session_vector(const bq_session *session, size_t text);
 
 /* Logits of the last token, [vocab]; NULL unless the last run returned OK, or with options.hidden.
- * Valid until the next sync, append, results or run. */
+ * Valid until the next sync, append, request of outputs or run. */
 const float *bq_session_logits(const bq_session *session);
 /* The output of a position: logits, [vocab], or with options.hidden the hidden state, [hidden].
  * NULL if the position has none (bq_session_request_outputs). */

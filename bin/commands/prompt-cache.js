@@ -16,7 +16,7 @@ export const command = {
     ...DECODE,
     ...ENGINE,
   },
-  run: writePromptState,
+  run: writePromptCache,
 };
 
 /** Returns the path of a prompt cache in the folder of a model. Throws Usage for an address. @param {string} file */
@@ -36,16 +36,16 @@ async function readMessages(path) {
 }
 
 /** @param {string[]} files @param {any} options */
-export async function writePromptState([file, out = defaultPath(file)], options) {
+export async function writePromptCache([file, out = defaultPath(file)], options) {
   const { system, messages: path } = options;
   if ((system === undefined) === (path === undefined))
     throw new Usage('prompt-cache needs --system TEXT or --messages FILE.json');
   const messages = path === undefined ? [{ role: 'system', content: system }] : await readMessages(path);
   await checkOutput('prompt-cache', out); // also the default
   const { engine, model } = await load(file, options);
-  const state = await model.savePromptCache(messages);
-  const { tokens } = await model.loadPromptCache(state);
+  const promptCache = await model.savePromptCache(messages);
+  const { tokens } = await model.loadPromptCache(promptCache);
   await engine.close();
-  await writeOutput(out, state);
-  stderr.write(`${out}: ${tokens} tokens, ${state.length} bytes\n`);
+  await writeOutput(out, promptCache);
+  stderr.write(`${out}: ${tokens} tokens, ${promptCache.length} bytes\n`);
 }

@@ -173,8 +173,8 @@ export class Chats {
     none.textContent = all.length ? 'No chats found.' : 'Your chats are stored only in this browser.';
   }
 
-  /** @param {Conversation} one @param {string} sought */
-  #row(one, sought) {
+  /** @param {Conversation} one @param {string} query */
+  #row(one, query) {
     const title = titleOf(one);
     const row = element('li', 'chat');
     row.dataset.id = one.id;
@@ -182,10 +182,10 @@ export class Chats {
     name.type = 'button';
     name.title = title;
     name.dir = 'auto'; // the end of a long title is cut off, in either direction
-    const found = sought ? messageWith(one, sought) : undefined;
+    const found = query ? messageWith(one, query) : undefined;
     if (found) {
-      const at = found.content.toLocaleLowerCase().indexOf(sought);
-      const end = at + sought.length;
+      const at = found.content.toLocaleLowerCase().indexOf(query);
+      const end = at + query.length;
       // The end of a row is cut off, so few words are shown before those that were found.
       const before = found.content.slice(Math.max(0, at - MAX_BEFORE), at);
       const place = element('small', '', at > MAX_BEFORE ? `…${before.slice(before.indexOf(' ') + 1)}` : before);
@@ -195,7 +195,7 @@ export class Chats {
     if (one.id === this.page.current.conversation.id) name.setAttribute('aria-current', 'true');
     name.addEventListener('click', () => {
       closeDrawer();
-      void (found ? openAt(one, found, sought, this.page) : this.page.open(one));
+      void (found ? openAt(one, found, query, this.page) : this.page.open(one));
     });
     const tools = element('details', 'chat-tools');
     const summary = element('summary', '', '⋯');

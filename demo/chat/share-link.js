@@ -101,7 +101,8 @@ export async function chatOf(hash) {
 export async function openLink(hash, open, current) {
   history.replaceState(null, '', location.pathname + location.search); // so that a reload adds no second copy
   const chat = await chatOf(hash);
-  const stored = list().find((other) => messagesOf(other) === messagesOf(chat));
+  const messages = messagesOf(chat);
+  const stored = list().find((other) => messagesOf(other) === messages);
   await open(stored ?? chat);
   if (stored) return void showNotice('This chat is already stored in this browser.');
   current.save();

@@ -49,6 +49,19 @@ async function isolatedDemo(page, url) {
   await ready(page);
 }
 
+/**
+ * Opens the demo on a host without headers and waits until it is stored.
+ * @param {string} base @param {Record<string, string>} [prefixes]  as of plainHost
+ */
+async function storedDemo(base, prefixes) {
+  const host = await plainHost(base, prefixes);
+  cleanup.push(host.close);
+  const page = await watched();
+  await isolatedDemo(page, host.url);
+  await waitUntilOffline(page);
+  return { host, page };
+}
+
 test('without a network the demo continues and starts again', async () => {
   const site = await serve({ root: ROOT });
   cleanup.push(site.close);
@@ -158,11 +171,7 @@ test('without headers and without a service worker: one thread, no reload', asyn
 
 test('the bundled model is fetched once, and its address names its file', async () => {
   const id = readFileSync(join(ROOT, 'models/chat.bq4')).subarray(40, 44).toString('hex');
-  const host = await plainHost('/m');
-  cleanup.push(host.close);
-  const page = await watched();
-  await isolatedDemo(page, host.url);
-  await waitUntilOffline(page);
+  const { host, page } = await storedDemo('/m');
   const fetched = () => host.paths.filter((path) => path === 'models/chat.bq4').length;
   const before = fetched();
   await page.reload();
@@ -180,11 +189,7 @@ test('the bundled model is fetched once, and its address names its file', async 
 });
 
 test('the service worker stores exactly the files that visits need', async () => {
-  const host = await plainHost('/x');
-  cleanup.push(host.close);
-  const page = await watched();
-  await isolatedDemo(page, host.url);
-  await waitUntilOffline(page);
+  const { host, page } = await storedDemo('/x');
   const stored = await page.evaluate(async () => {
     const requests = await Promise.all(
       (await caches.keys())
@@ -275,11 +280,7 @@ test('the service worker responds with the stored version, and ignores ranges an
 test('a second visit starts without the network; a new version is stored completely, offered and used completely', async () => {
   /** @type {Record<string, string>} */
   const changes = {};
-  const host = await plainHost('/v', changes);
-  cleanup.push(host.close);
-  const page = await watched();
-  await isolatedDemo(page, host.url);
-  await waitUntilOffline(page);
+  const { host, page } = await storedDemo('/v', changes);
   // Everything but the look behind is silent: nothing that the start waits for comes from there.
   host.hold = true;
   await page.reload();
@@ -318,11 +319,7 @@ test('a second visit starts without the network; a new version is stored complet
 });
 
 test('a page that a host sends in place of a script, or of all files, never replaces the stored version', async () => {
-  const host = await plainHost('/h');
-  cleanup.push(host.close);
-  const page = await watched();
-  await isolatedDemo(page, host.url);
-  await waitUntilOffline(page);
+  const { host, page } = await storedDemo('/h');
   for (const path of ['demo/worker.js', 'demo/']) {
     host.isReplaced = (other) => path === 'demo/' || other === path;
     const count = () => host.paths.filter((other) => other === path).length;
@@ -339,11 +336,7 @@ test('a page that a host sends in place of a script, or of all files, never repl
 test('a new version that does not fit into storage takes no space', async () => {
   /** @type {Record<string, string>} */
   const changes = {};
-  const host = await plainHost('/q', changes);
-  cleanup.push(host.close);
-  const page = await watched();
-  await isolatedDemo(page, host.url);
-  await waitUntilOffline(page);
+  const { host, page } = await storedDemo('/q', changes);
   const devtools = await page.context().newCDPSession(page);
   const { usage } = await page.evaluate(() => navigator.storage.estimate());
   const { origin } = new URL(host.url);
@@ -398,11 +391,7 @@ test('a service worker that does not load delays nothing else', async () => {
 });
 
 test('a reply continues when the service worker is killed', async () => {
-  const host = await plainHost('/k');
-  cleanup.push(host.close);
-  const page = await watched();
-  await isolatedDemo(page, host.url);
-  await waitUntilOffline(page);
+  const { page } = await storedDemo('/k');
   await ui(page).message.fill('Tell me a story');
   await ui(page).send.click();
   await page.waitForFunction(() => document.querySelectorAll('[role=log] article').length === 2);
