@@ -10,11 +10,21 @@ const KINDS = [
   [/\.safetensors$/i, 'one part of a model: open its whole folder'],
 ];
 
+/** Problems that may be gone at the next attempt: the page of a captive portal, an incomplete upload. */
+const TEMPORARY = / is (a web page|empty)$/;
+
 /**
- * Returns an error with a message and a hint for users; the engine's error is its cause. Returns other errors unchanged.
+ * Returns an error with a message and a hint for users; the engine's error is its cause. `isFinal`: another attempt would give the same error.
  * @param {unknown} error @param {import('../storage/model-history.js').ModelChoice} choice
  */
-export function explainLoadError(error, { kind, name, source }) {
+export function explainLoadError(error, choice) {
+  const { code, message } = /** @type {any} */ (error);
+  const isFinal = choice.kind === 'file' || (code === 'NOT_A_MODEL' && !TEMPORARY.test(message));
+  return Object.assign(/** @type {Error} */ (explanation(error, choice)), { isFinal });
+}
+
+/** Returns other errors unchanged. @param {unknown} error @param {import('../storage/model-history.js').ModelChoice} choice */
+function explanation(error, { kind, name, source }) {
   const { code, details } = /** @type {any} */ (error);
   const loadError = (/** @type {string} */ message, hint = '') =>
     Object.assign(trouble(code, message, hint, error, details), { offset: /** @type {any} */ (error).offset });

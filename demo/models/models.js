@@ -58,11 +58,12 @@ const bundled = { kind: 'bundled', name: `${TINY} (built in)`, source: BUNDLED, 
  * Returns an error of a load with an explanation, or unchanged if the explanations cannot be loaded.
  * @param {unknown} error
  * @param {ModelChoice} choice
+ * @returns {Promise<Error & { isFinal?: boolean }>}
  */
 const explain = (error, choice) =>
   import('./load-errors.js').then(
     ({ explainLoadError }) => explainLoadError(error, choice),
-    () => error,
+    () => /** @type {Error} */ (error),
   );
 
 /** @param {Plan} plan @param {ModelChoice} choice */
@@ -362,7 +363,8 @@ export class Models {
       say(`${choice.name} was not loaded. ${this.#describeCurrent()}`);
       if (quiet) return (await import('./startup-model.js')).offerDownload(this, this.#page, choice, { context });
       const again = { text: 'Try again', run: () => void this.use(choice, { context, level, agreed: before }) };
-      showError(await explain(error, choice), ...(choice.kind === 'file' ? [] : [again]));
+      const explained = await explain(error, choice);
+      showError(explained, ...(explained.isFinal ? [] : [again]));
     }
   }
 

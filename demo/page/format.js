@@ -18,6 +18,9 @@ export const counted = (n, item) => `${count(n)} ${item}${n === 1 ? '' : 's'}`;
 export const fileAddress = (url) =>
   url.replace(/^(https:\/\/huggingface\.co\/[^/?#]+\/[^/?#]+)\/blob\//, '$1/resolve/');
 
+/** Replies with fewer tokens take too little time for a meaningful speed. */
+const MEASURABLE_TOKENS = 16;
+
 /** Returns the last part of an address. @param {string} url */
 export function nameOf(url) {
   const name = url.split(/[?#]/, 1)[0].split('/').pop() || url;
@@ -29,13 +32,13 @@ export function nameOf(url) {
 }
 
 /**
- * Returns the speed of a reply in words per second, or in tokens for writing without spaces.
+ * Returns the speed of a reply in words per second, or in tokens for writing without spaces; '' for short replies.
  * @param {import('../../js/shared/types.js').Result} result
  */
 export function wordSpeed(result) {
   const perSecond = rate(result);
-  if (perSecond === null) return '';
   const tokens = result.usage.completionTokens;
+  if (perSecond === null || tokens < MEASURABLE_TOKENS) return '';
   const words = result.text.split(/\s+/).filter(Boolean).length;
   return words * 4 < tokens ? speed(perSecond) : `${rounded((perSecond * words) / tokens)} words/s`;
 }

@@ -70,6 +70,8 @@ export const TIMEOUTS = {
    * this does not happen.
    */
   keepAhead: 100,
+  /** Between two updates of the time of a lock file, by which processes elsewhere see that its creator is running. */
+  lockRefresh: 10_000,
 };
 
 /** Maximum delay of a timer in JavaScript, in milliseconds. */

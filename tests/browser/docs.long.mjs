@@ -87,7 +87,8 @@ describe('in a browser', { skip: missing() }, () => {
   test('links lead from the first page to the reference and to an example that replies', async () => {
     const page = await newPage(browser);
     await page.goto(`${host.url}${BASE}/`);
-    await page.getByRole('navigation').getByRole('link', { name: 'Reference', exact: true }).click();
+    await page.getByRole('navigation').getByText('Reference', { exact: true }).click();
+    await page.getByRole('navigation').getByRole('link', { name: 'Overview' }).click();
     await page.getByRole('heading', { level: 1, name: 'Reference' }).waitFor();
     await page.getByRole('main').getByRole('link', { name: 'load and engine' }).click();
     await page.getByRole('main').getByRole('link', { name: 'ports' }).first().click();
@@ -109,6 +110,11 @@ describe('in a browser', { skip: missing() }, () => {
     await page.goto(`${host.url}${BASE}/docs/guides/compare.html`);
     const links = await page.getByRole('navigation').getByRole('link').allTextContents();
     assert.deepEqual(links.slice(0, 3), ['bq4', 'The chat demo', 'Examples']);
+    assert.deepEqual(
+      (await page.locator('nav summary').allTextContents()).filter((title) => links.includes(title)),
+      [],
+      'no name twice',
+    );
     const [first, second, last] = ['A first chat', 'Choose a model', 'Compare with other runtimes'].map((name) =>
       links.indexOf(name),
     );

@@ -7,7 +7,7 @@ import { fileSink } from '../../js/format/output.js';
 import { makeRandom, SHAPES } from '../../tools/make_random.mjs';
 import { faultServer } from '../server/faults.mjs';
 import { launch } from './launch.mjs';
-import { newPage, openDemo, repeatAtOnce, serveDemo } from './site.mjs';
+import { newPage, openDemo, repeatAtOnce, ROOT, serveDemo } from './site.mjs';
 
 /** The large model's shape, without its context. */
 export const LARGE_SHAPE = { ...SHAPES['tiny-llama'], hidden: 512, ffn: 2048, layers: 10, heads: 8, kv_heads: 8 };
@@ -44,7 +44,7 @@ export function withLargeModel(name) {
     await makeLarge(here.large, { context: 256 });
     here.browser = await launch();
     here.site = await serveDemo();
-    here.models = await faultServer({ '/large.bq4': here.large });
+    here.models = await faultServer({ '/large.bq4': here.large, '/picture.gguf': join(ROOT, 'demo/icon-192.png') });
   });
   after(async () => {
     await Promise.all([here.browser?.close(), here.site?.close(), here.models?.close()]);

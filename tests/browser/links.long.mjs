@@ -90,7 +90,11 @@ test('a link to nothing, to a page or to a failing server is reported, and the b
   await look(page, here.models.at('/large.bq4'));
   await ui(page).alert.getByText("isn't a model").waitFor();
   assert.match((await ui(page).alert.textContent()) ?? '', /NOT_A_MODEL/);
+  await page.getByRole('button', { name: 'Try again' }).waitFor();
   assert.match(await say(page, 'Hello!'), /\w/);
+  await look(page, here.models.at('/picture.gguf'));
+  await ui(page).alert.getByText("“picture.gguf” isn't a model").waitFor();
+  assert.equal(await page.getByRole('button', { name: 'Try again' }).count(), 0);
 });
 
 test('after a tab crashed while loading, less memory is offered and nothing is loaded automatically', async () => {

@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { expectedSpeed, paceOf } from '../../demo/models/expected-speed.js';
+import { wordSpeed } from '../../demo/page/format.js';
 import { rateOf } from '../../js/engine/speed-estimate.js';
 import { createEngine, fromBytes, fromUrl } from '../../js/node.js';
 import { faultServer } from '../server/faults.mjs';
@@ -83,4 +84,13 @@ test('an estimate uses earlier conversions of the same kind, otherwise of other 
   assert.match(expectedSpeed(200, null, 0.5), /^about 100 tokens\/s \(75 words\/s\), judging by models you used/);
   assert.match(expectedSpeed(200, null, null), /^up to 200 tokens\/s \(about 150 words\/s\)/);
   assert.equal(expectedSpeed(null, null, 0.5), '');
+});
+
+test('the speed of a reply is in words per second, in tokens without spaces, and omitted for short replies', () => {
+  const speedOf = (/** @type {string} */ text, /** @type {number} */ tokens) =>
+    wordSpeed(/** @type {any} */ ({ text, usage: { completionTokens: tokens }, timings: { decodeMs: 1000 } }));
+  assert.equal(speedOf('word '.repeat(20), 41), '20 words/s');
+  assert.equal(speedOf('字'.repeat(41), 41), '40 tokens/s');
+  assert.equal(speedOf('word '.repeat(15), 15), '');
+  assert.equal(speedOf('word '.repeat(16), 16), '15 words/s');
 });

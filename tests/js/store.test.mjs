@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import {
+  existsSync,
   mkdirSync,
   mkdtempSync,
   readFileSync,
@@ -20,7 +21,9 @@ import { createEngine } from '../../js/node.js';
 import { openStore } from '../../js/storage/cache/index.js';
 import { encodeRecord, PREFIX, replay } from '../../js/storage/cache/layout.js';
 import { lock } from '../../js/storage/cache/locks.js';
+import { until } from '../waiting.mjs';
 import { cases, digest, writeFile, makeFile, MIB, run } from './store-suite.mjs';
+import { setTimeouts } from './timeouts.mjs';
 
 const path = mkdtempSync(join(tmpdir(), 'bq4-store-'));
 after(() => rmSync(path, { recursive: true }));
@@ -148,6 +151,36 @@ test('directory: a lock without a process id is handled', async () => {
     break;
   }
   rmSync(lock);
+  await store.clear();
+  await store.close();
+});
+
+test('directory: a lock from another container or machine is valid while its time is updated', async (t) => {
+  setTimeouts(t, { lockRefresh: 10 });
+  const store = await openStore({ backend: 'file', path, name: 'containers' });
+  const file = makeFile(39, 1);
+  await writeFile(store, file);
+  const [{ key }] = await store.list();
+  const lock = join(path, 'containers', `${key}.lock`);
+  truncateSync(join(path, 'containers', key, 'journal'), 0);
+  const open = async (/** @type {string} */ text, /** @type {number} */ seconds) => {
+    writeFileSync(lock, text);
+    utimesSync(lock, seconds, seconds);
+    return store.open(file.options);
+  };
+  const now = Date.now() / 1000;
+  // The same id as this process, as in containers, and one that does not run here.
+  for (const id of [process.pid, spawnSync(process.execPath, ['-e', '']).pid]) {
+    const reader = await open(`${id} elsewhere pid:[1]`, now);
+    assert.equal(reader.role, 'reader');
+    await reader.close();
+  }
+  const writer = await open(`${process.pid} elsewhere pid:[1]`, now - 600);
+  assert.equal(writer.role, 'writer');
+  utimesSync(lock, now - 600, now - 600);
+  await until('a newer time of the lock', async () => statSync(lock).mtimeMs > (now - 60) * 1000);
+  await writer.close();
+  assert.ok(!existsSync(lock));
   await store.clear();
   await store.close();
 });

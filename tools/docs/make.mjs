@@ -11,13 +11,7 @@ const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const read = (/** @type {string} */ path) => readFileSync(join(ROOT, path), 'utf8');
 
 /** First documents of the navigation. The other files of docs/ follow. */
-const FIRST_DOCUMENTS = [
-  'README.md',
-  'docs/guides/README.md',
-  'docs/reference/README.md',
-  'docs/inside/README.md',
-  'docs/MODELS.md',
-];
+const FIRST_DOCUMENTS = ['README.md', 'docs/MODELS.md'];
 /** Last documents of the navigation. */
 const LAST_DOCUMENTS = ['models/README.md', 'CHANGELOG.md'];
 /** Folders of the navigation with their titles. The README of a folder is its first document. */
@@ -72,7 +66,7 @@ function writePages(siteFolder) {
   const navigationFiles = [...new Set([...FIRST_DOCUMENTS, ...documentsIn('docs'), ...LAST_DOCUMENTS])];
   const folders = Object.entries(FOLDERS).map(([folder, title]) => ({
     title,
-    files: documentsIn(folder).filter((path) => !navigationFiles.includes(path)),
+    files: documentsIn(folder),
   }));
   const firstFiles = [...navigationFiles, ...folders.flatMap(({ files }) => files)];
   /** Converted documents by file, in the order in which links to them were found. @type {Map<string, import('./page.mjs').Text>} */
@@ -123,6 +117,10 @@ function writePages(siteFolder) {
       title: /** @type {import('./page.mjs').Text} */ (texts.get(file)).title,
       here: file === path,
     });
+    const linkInFolder = (/** @type {string} */ file) => ({
+      ...linkTo(file),
+      ...(file.endsWith('/README.md') && { title: 'Overview' }),
+    });
     const rootPrefix = '../'.repeat(sitePath.split('/').length - 1);
     const [homeLink, ...documentLinks] = navigationFiles.map(linkTo);
     const links = [
@@ -139,7 +137,7 @@ function writePages(siteFolder) {
         body,
         headings,
         links,
-        folders: folders.map((folder) => ({ title: folder.title, links: folder.files.map(linkTo) })),
+        folders: folders.map((folder) => ({ title: folder.title, links: folder.files.map(linkInFolder) })),
       }),
     );
   }

@@ -1,6 +1,7 @@
 /** The backend with a directory, in Node. */
 import { nodeModule } from '../../shared/node.js';
 import { wrong } from '../../shared/options.js';
+import { timeout } from '../../shared/timeouts.js';
 import { Disk } from './disk.js';
 
 /** @import { Folder, Handle, Tree } from './disk.js' */
@@ -100,6 +101,24 @@ function isRunning(pid) {
 
 /** Milliseconds after which the creator of a lock file has certainly written its process id. */
 const LOCK_WRITE_MS = 2000;
+/** Milliseconds after which a lock file from elsewhere, whose time was not updated, belongs to a process that has ended. */
+const LOCK_EXPIRY_MS = 120_000;
+
+/**
+ * Returns the place in which a process id is valid: the machine and, on Linux, the namespace of process ids. Containers
+ * that share a folder have different ones, and usually the same process id, 1.
+ */
+function processNamespace() {
+  const read = (/** @type {() => string} */ value) => {
+    try {
+      return value();
+    } catch {
+      return ''; // unknown, or Deno without the permission
+    }
+  };
+  const host = read(() => nodeModule('os').hostname());
+  return `${host} ${read(() => nodeModule('fs').readlinkSync('/proc/self/ns/pid'))}`.trim();
+}
 
 /** Returns a path. Throws ARGUMENT for an address of another scheme than `file:`. @param {string} text  path or address */
 function pathOf(text) {
@@ -119,20 +138,24 @@ export async function openFiles(name, path) {
   // One path for all spellings, which stays valid when the program changes its folder.
   const root = await fs.realpath(folder);
 
+  const namespace = processNamespace();
+
   /** Whether another process holds a lock. @param {string} file */
   async function isHeldElsewhere(file) {
     const text = await unlessMissing(fs.readFile(file, 'utf8'));
     if (text === null) return false;
-    const owner = Number(text);
+    const [, id, place] = /^([1-9]\d*)(?: (.*))?$/.exec(text) ?? [];
+    const isElsewhere = place !== undefined && place !== namespace;
     // The lock of this process was left by one of its threads.
-    if (Number.isInteger(owner) && owner > 0) return owner !== globalThis.process.pid && isRunning(owner);
+    if (id && !isElsewhere) return Number(id) !== globalThis.process.pid && isRunning(Number(id));
     // Without an id the file is being created now, or its process was killed before it could write the id.
     const stats = await unlessMissing(fs.stat(file));
-    return stats !== null && Math.abs(Date.now() - stats.mtimeMs) < LOCK_WRITE_MS;
+    return stats !== null && Math.abs(Date.now() - stats.mtimeMs) < (isElsewhere ? LOCK_EXPIRY_MS : LOCK_WRITE_MS);
   }
 
   /**
-   * Takes a lock against other processes: creates a file with the id of this process.
+   * Takes a lock against other processes: creates a file with the id and the namespace of this process, whose time is
+   * updated while the lock is held.
    * @param {string} key @returns {Promise<(() => Promise<void>) | null>}  releases the lock; null if another process
    *   holds it
    */
@@ -142,9 +165,17 @@ export async function openFiles(name, path) {
       try {
         const handle = await fs.open(file, 'wx');
         // A full disk has no room for the id. The empty file is a lock for LOCK_WRITE_MS, in which a file can be deleted.
-        await handle.writeFile(String(globalThis.process.pid)).catch(() => {});
+        await handle.writeFile(`${globalThis.process.pid} ${namespace}`.trim()).catch(() => {});
         await handle.close();
-        return () => fs.rm(file, { force: true }).catch(() => {});
+        const refresh = setInterval(() => {
+          const time = new Date();
+          fs.utimes(file, time, time).catch(() => {});
+        }, timeout('lockRefresh'));
+        /** @type {any} */ (refresh).unref?.();
+        return async () => {
+          clearInterval(refresh);
+          await fs.rm(file, { force: true }).catch(() => {});
+        };
       } catch (error) {
         if (/** @type {any} */ (error).code !== 'EEXIST') throw error;
       }
