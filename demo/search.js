@@ -33,10 +33,18 @@ const sentenceVectors = new Map();
 /** @type {import('./search/passages.js').Passage[]} */
 let all = [];
 
-/** @param {unknown} error */
+const sentence = (/** @type {string} */ text) => `${text[0].toUpperCase()}${text.slice(1).replace(/\.$/, '')}.`;
+
+/** Shows an error in place of the previous one. @param {unknown} error */
 function show(error) {
   const { code = '', message, hint = '' } = /** @type {any} */ (error);
-  $('alerts').textContent = [message, hint, code].filter(Boolean).join(' · ');
+  const text = element('div', 'alert-text');
+  text.append(element('p', 'what', sentence(String(message))));
+  if (hint) text.append(element('p', 'hint', sentence(hint)));
+  if (code) text.append(element('code', 'code', code));
+  const card = element('div', 'alert');
+  card.append(text);
+  $('alerts').replaceChildren(card);
 }
 
 /** Runs work after all earlier work, and shows its error. @param {() => Promise<void>} work */
@@ -69,6 +77,14 @@ async function open(source) {
       await engine
     ).load(typeof source === 'string' ? source : fromBlob(source), {
       onProgress: showProgress,
+    });
+  } catch (error) {
+    say(`${name} was not loaded.`);
+    const { code } = /** @type {any} */ (error);
+    if (code !== 'NETWORK') throw error;
+    throw Object.assign(new Error('the model could not be downloaded', { cause: error }), {
+      code,
+      hint: navigator.onLine ? 'check the connection, then press Download again' : 'you are offline',
     });
   } finally {
     $('progress').hidden = true;
@@ -136,12 +152,27 @@ async function removeReranker() {
 }
 const WORDS = $('better-words').textContent;
 
+/** Returns the text of a text file or PDF. @param {File} file */
+async function textOf(file) {
+  if (/\.pdf$/i.test(file.name)) {
+    const { textOfPdf } = await import('./chat/pdf.js');
+    const onPage = (/** @type {number} */ page, /** @type {number} */ pages) =>
+      say(`Reading ${file.name}: page ${page} of ${pages}…`);
+    const { text } = await textOfPdf(file, Infinity, new AbortController().signal, onPage).catch((error) => {
+      say(`${file.name} was not read.`);
+      throw new Error(`“${file.name}” ${error.message}`, { cause: error });
+    });
+    return text;
+  }
+  const text = decodeText(new Uint8Array(await file.arrayBuffer()));
+  if (!text || text.includes('\0')) throw new Error(`“${file.name}” isn't a text file or PDF`);
+  return text;
+}
+
 /** @param {File} file */
 async function add(file) {
   if (!model) throw new Error('Download the search model or open its file first.');
-  const content = decodeText(new Uint8Array(await file.arrayBuffer()));
-  if (!content || content.includes('\0')) throw new Error(`“${file.name}” isn't a text file`);
-  const texts = passages(content);
+  const texts = passages(await textOf(file));
   const items = [];
   for (let i = 0; i < texts.length; i += EMBED_BATCH) {
     say(`Reading ${file.name}: ${format.count(i)} of ${format.counted(texts.length, 'passage')}…`);
@@ -247,7 +278,11 @@ for (const id of ['model', 'reranker', 'files'])
     take([...target.files]);
     target.value = '';
   });
-$('download').addEventListener('click', () => void next(() => open(EMBEDDER.source)).then(() => void next(look)));
+$('download').addEventListener('click', () => {
+  $('alerts').textContent = '';
+  void next(() => open(EMBEDDER.source));
+  void next(look);
+});
 addEventListener('dragover', (event) => event.preventDefault());
 addEventListener('drop', (event) => {
   event.preventDefault();

@@ -61,12 +61,11 @@ const ESTIMATED_SECONDS = {
   'tests/js/cache-model.long.mjs': 200,
   'tests/js/templates-python.long.mjs': 200,
   'tests/js/quantize-resume.test.mjs': 90,
-  'tests/js/golden.test.mjs': 50,
-  'tests/js/quantize.test.mjs': 50,
+  ...Object.fromEntries(['cli', 'engine', 'golden', 'quantize'].map((name) => [`tests/js/${name}.test.mjs`, 60])),
   'tests/browser/suite.test.mjs': 220,
   'tests/browser/suite.test.mjs (firefox,webkit)': 300,
   ...Object.fromEntries(
-    ['attachments', 'chat', 'chat-tools', 'looks', 'store', 'visits'].map((name) => [
+    ['attachments', 'cached', 'chat', 'chat-tools', 'downloads', 'faults', 'looks', 'store', 'visits'].map((name) => [
       `tests/browser/${name}.test.mjs`,
       120,
     ]),

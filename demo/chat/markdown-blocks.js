@@ -29,12 +29,13 @@ const TOO_DEEP = new RegExp(`^(?:[ \\t]*(?:>|[-*+][ \\t]|\\d{1,9}[.)][ \\t])){${
 const DEFINITION = /^ {0,3}\[[^\]\n]+\]:/m;
 
 /**
- * Formulas: $$…$$ and \[…\] as blocks; $…$ and \(…\) in a line. An opening dollar must not be followed by white space; a closing one
- * must not follow white space nor be followed by a digit. So prices are no formulas (the rule of Pandoc's tex_math_dollars).
+ * Formulas: $$…$$ and \[…\] as blocks, also within a line; $…$ and \(…\) in a line. An opening dollar must not be followed by white space;
+ * a closing one must not follow white space nor be followed by a digit. So prices are no formulas (the rule of Pandoc's tex_math_dollars).
+ * Within a line \[…\] can also be a pair of escaped brackets, so it needs a character of formulas.
  */
 const BLOCK_FORMULA = /^ {0,3}(?:\$\$([^$]+?)\$\$|\\\[([^]+?)\\\])[ \t]*(?:\n+|$)/;
 const LINE_FORMULA =
-  /^(?:\$\$([^$\n]+?)\$\$|\$(?![\s$])((?:\\.|[^$\\\n])*?[^\s\\$]|[^\s\\$])\$(?!\d)|\\\(([^\n]+?)\\\))/;
+  /^(?:\$\$([^$\n]+?)\$\$|\$(?![\s$])((?:\\.|[^$\\\n])*?[^\s\\$]|[^\s\\$])\$(?!\d)|\\\(([^\n]+?)\\\)|\\\[([^\n]+?)\\\])/;
 /** Characters within which a formula must end. */
 const FORMULA_WINDOW = 2100;
 
@@ -42,9 +43,15 @@ const FORMULA_WINDOW = 2100;
 const formulaReader = (pattern, isBlock) => (source) => {
   const found = pattern.exec(source.slice(0, FORMULA_WINDOW));
   const formula = found?.slice(1).find((part) => part !== undefined);
-  return found && formula !== undefined
-    ? { type: 'formula', raw: found[0], text: formula.trim(), isBlock: isBlock || found[1] !== undefined }
-    : undefined;
+  if (!found || formula === undefined) return undefined;
+  const isBracketed = found[0].startsWith('\\[');
+  if (isBracketed && !isBlock && !/[\\^_=]/.test(formula)) return undefined;
+  return {
+    type: 'formula',
+    raw: found[0],
+    text: formula.trim(),
+    isBlock: isBlock || isBracketed || found[0].startsWith('$$'),
+  };
 };
 
 /**
@@ -62,7 +69,7 @@ const FORMULAS = {
   block: [formulaReader(BLOCK_FORMULA, true)],
   inline: [formulaReader(LINE_FORMULA, false)],
   startBlock: [startOf(/(?<=\n) {0,3}(?:\$\$|\\\[)/)],
-  startInline: [startOf(/\$|\\\(/)],
+  startInline: [startOf(/\$|\\[([]/)],
 };
 
 /**

@@ -80,11 +80,12 @@ function readAloudButton(entry) {
     const pieces = spokenPieces(entry.content);
     for (const [i, piece] of pieces.entries()) {
       const utterance = new SpeechSynthesisUtterance(piece);
+      // Without voices, nothing starts.
+      utterance.onstart = () => setReading(true);
       if (i === pieces.length - 1) utterance.onend = () => setReading(false);
       utterance.onerror = () => setReading(false);
       speechSynthesis.speak(utterance);
     }
-    setReading(pieces.length > 0);
   });
   const setReading = (/** @type {boolean} */ isReading) => {
     read.setAttribute('aria-pressed', String(isReading));

@@ -242,7 +242,7 @@ export class Log {
     else this.#more.remove();
     if (summary) this.summed(summary.upTo, summary.text, false);
     else this.#note.root.remove();
-    this.#latest.hidden = this.#following;
+    this.#latest.hidden = this.#following ||= !entries.length;
     this.follow();
   }
 

@@ -6,7 +6,7 @@ export const TINY = 'Tiny';
 /** @typedef {import('./picker.js').Store} Store */
 
 /** The query is the file's id, so that a new model has another address than the stored one. A test compares them. */
-export const BUNDLED = new URL('../../models/chat.bq4?6368f489', import.meta.url).href;
+export const BUNDLED = new URL('../../models/chat.bq4?31581277', import.meta.url).href;
 
 /** Number of checks whether it is stored, and milliseconds between them. */
 const [CHECKS, INTERVAL] = [40, 250];

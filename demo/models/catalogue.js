@@ -84,6 +84,8 @@ export const CATALOGUE = [
 
 /** Matched against the name of a model's file or its address; the first match counts. @type {Recommendation[]} */
 const RECOMMENDED = [
+  // The built-in model: its stories vary with the temperature, and words of low probability are often malformed.
+  { match: /\bbundled$/, sampling: { temperature: 0.8, topK: 0, topP: 1, minP: 0.12, repeatPenalty: 1.1 } },
   { match: /gemma[- ]?3/i, sampling: { temperature: 1, topK: 64, topP: 0.95, repeatPenalty: 1 } },
   { match: /qwen2\.5/i, sampling: { temperature: 0.7, topK: 20, topP: 0.8, repeatPenalty: 1.1 } },
   {

@@ -14,6 +14,9 @@ import { addressOf, HUB } from './catalogue.js';
 /** Weight types that suit a browser, the best choice first: 4 bits keep most of the quality. */
 const PREFERRED = ['Q4_K_M', 'Q5_K_M', 'Q4_K_S', 'Q4_0', 'IQ4_XS', 'IQ4_NL', 'Q4_1', 'Q6_K', 'Q8_0', 'Q5_0', 'Q3_K_M'];
 
+/** Paths of files on the computer. */
+const LOCAL_PATH = /^(file:|[a-z]:[\\/]|(~|\.\.?)?[\\/])/i;
+
 const NAME = /^[A-Za-z0-9][\w.-]*\/[A-Za-z0-9][\w.-]*$/;
 
 /**
@@ -118,12 +121,18 @@ export async function fileOf({ repo = '', file }, signal) {
 }
 
 /**
- * Searches repositories with .gguf files by words.
+ * Searches repositories with .gguf files by words. Throws ARGUMENT, NETWORK, HTTP_STATUS.
  * @param {string} words
  * @param {AbortSignal} [signal]
  * @returns {Promise<string[]>}
  */
 export async function search(words, signal) {
+  if (LOCAL_PATH.test(words))
+    throw trouble(
+      'ARGUMENT',
+      'this is the path of a file on your computer',
+      'press “Open a .gguf or .bq4 file…” and choose it there',
+    );
   const list = await requestJson(`models?filter=gguf&limit=12&search=${encodeURIComponent(words)}`, signal);
   return list.map((/** @type {any} */ { id }) => String(id)).filter((/** @type {string} */ id) => NAME.test(id));
 }

@@ -32,7 +32,9 @@ function explanation(error, { kind, name, source }) {
     const kindOfFile = KINDS.find(([names]) => names.test(name))?.[1];
     return loadError(
       `“${name}” isn't a model${kindOfFile ? `: it looks like ${kindOfFile}` : ''}`,
-      'models are .gguf or .bq4 files',
+      /\.(gguf|bq4)$/i.test(name)
+        ? 'only its name is that of a model: download the file again, or choose another one'
+        : 'models are .gguf or .bq4 files',
     );
   }
   if (code === 'TRUNCATED') return loadError(`“${name}” is incomplete`, 'download it again');

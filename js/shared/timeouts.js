@@ -25,6 +25,8 @@ export const TIMEOUTS = {
   workerSilence: 30_000,
   /** Between two pings of a worker with pending calls. After several without an answer it counts as dead. */
   workerPing: 10_000,
+  /** Between two updates of the time of a lock file, by which processes elsewhere see that its creator is running. */
+  lockPing: 10_000,
   /** For an aborted call to return its partial result. */
   abort: 5000,
   /** For a worker to close its files. */
@@ -70,8 +72,6 @@ export const TIMEOUTS = {
    * this does not happen.
    */
   keepAhead: 100,
-  /** Between two updates of the time of a lock file, by which processes elsewhere see that its creator is running. */
-  lockRefresh: 10_000,
 };
 
 /** Maximum delay of a timer in JavaScript, in milliseconds. */

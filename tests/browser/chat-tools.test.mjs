@@ -585,6 +585,18 @@ test('a dialog is closed by a press outside, and not by one on its edge or one t
   await dialog.waitFor({ state: 'hidden' });
 });
 
+test('the path of a file on the computer is not searched on Hugging Face', async () => {
+  await demo();
+  await ui(page).models.click();
+  for (const path of ['C:\\Users\\me\\model.gguf', '/home/me/model.gguf', '~/model.gguf', 'file:///model.gguf']) {
+    await page.locator('#link').fill('');
+    await page.locator('#hub').evaluate((list) => list.replaceChildren());
+    await page.locator('#link').fill(path);
+    await page.getByRole('button', { name: 'Find', exact: true }).click();
+    await page.locator('#hub', { hasText: /this is the path of a file on your computer: press/i }).waitFor();
+  }
+});
+
 test('the list of models does not move a button that is about to be pressed after it is read', async () => {
   await demo();
   const moves = await page.evaluate(async () => {

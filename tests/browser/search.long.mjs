@@ -11,6 +11,7 @@ import { convert } from '../../js/convert/index.js';
 import { createEngine, fromFile } from '../../js/node.js';
 import { NO_REAL_MODEL, realModel } from '../../tools/setup/models.mjs';
 import { serve } from '../../tools/serve.mjs';
+import { pdfOf, scannedPdf } from '../tools/pdf.mjs';
 import { newPage, oneHost, openDemo, ready, ROOT, setSampling, say, ui } from './site.mjs';
 
 const here = oneHost();
@@ -91,7 +92,7 @@ test(
     await status(/^Ready: add a text to search in\.$/);
     const photo = { name: 'photo.jpg', mimeType: 'image/jpeg', buffer: Buffer.from([0xff, 0xd8, 0, 1]) };
     await page.locator('#files').setInputFiles(photo);
-    await page.getByRole('alert').getByText("“photo.jpg” isn't a text file").waitFor();
+    await page.getByRole('alert').getByText("“photo.jpg” isn't a text file or PDF").waitFor();
     await page.locator('#files').setInputFiles([
       {
         name: 'notes.txt',
@@ -286,13 +287,29 @@ test(
   { skip: minilm ? false : NO_REAL_MODEL },
   async () => {
     const page = await newPage(here.browser);
-    const asked = await serveHub(page);
+    await page.context().route('https://huggingface.co/**', (route) => route.abort());
     await page.goto(`${here.site.url}demo/search.html`);
-    await page.getByRole('button', { name: 'Download the model (25 MB, once)' }).click();
+    const download = page.getByRole('button', { name: 'Download the model (25 MB, once)' });
+    await download.click();
     const status = (/** @type {RegExp} */ words) => page.locator('#status', { hasText: words }).waitFor();
+    await page.getByRole('alert').getByText('The model could not be downloaded.').waitFor();
+    await status(/ was not loaded\.$/);
+    await page.context().unroute('https://huggingface.co/**');
+    const asked = await serveHub(page);
+    await download.click();
     await status(/^Ready/);
+    assert.equal(await page.getByRole('alert').textContent(), '');
     await findInNotes(page);
     assert.ok(asked.length > 0);
+    const pdf = (/** @type {Uint8Array} */ bytes) => ({
+      name: 'ferry.pdf',
+      mimeType: 'application/pdf',
+      buffer: Buffer.from(bytes),
+    });
+    await page.locator('#files').setInputFiles(pdf(scannedPdf()));
+    await page.getByRole('alert').getByText('“ferry.pdf” has no text, only pictures of pages').waitFor();
+    await page.locator('#files').setInputFiles(pdf(pdfOf(['The ferry to the island leaves at nine.'])));
+    await status(/^ferry\.pdf is read/);
     await page.context().route('https://huggingface.co/**', (route) => route.abort());
     await page.reload();
     await status(/^Ready/);

@@ -58,6 +58,7 @@ const HOSTILE = {
   display: (n) => '$$a\n'.repeat(n / 4),
   bracket: (n) => '\\[a\n\n'.repeat(n / 5),
   paren: (n) => '\\(a '.repeat(n / 4),
+  inlineBracket: (n) => 'a' + '\\[=a '.repeat(n / 5),
   nl: (n) => '\n'.repeat(n),
   anl: (n) => 'a\n'.repeat(n / 2),
   sp: (n) => ' '.repeat(n) + 'a',
@@ -207,7 +208,17 @@ test('formulas between dollars and backslashes; prices and shell variables stay 
     ['x = 1', true],
     ['y', false],
   ]);
-  for (const text of ['It costs $5 or $10.', '$HOME and $PATH', 'from $3 to $4', '`$x$`', '$ x $', 'a$', '\\$5\\$'])
+  assert.deepEqual(formulasOf('With \\[ x^2 = 1 \\] and more'), [['x^2 = 1', true]]);
+  for (const text of [
+    'a \\[note\\] and \\[1\\]',
+    'It costs $5 or $10.',
+    '$HOME and $PATH',
+    'from $3 to $4',
+    '`$x$`',
+    '$ x $',
+    'a$',
+    '\\$5\\$',
+  ])
     assert.deepEqual(formulasOf(text), [], text);
   const [paragraph] = new Blocks().read('one $x$ two\nthree') ?? [];
   assert.equal(paragraph.raw, 'one $x$ two\nthree');

@@ -156,7 +156,7 @@ test('directory: a lock without a process id is handled', async () => {
 });
 
 test('directory: a lock from another container or machine is valid while its time is updated', async (t) => {
-  setTimeouts(t, { lockRefresh: 10 });
+  setTimeouts(t, { lockPing: 10 });
   const store = await openStore({ backend: 'file', path, name: 'containers' });
   const file = makeFile(39, 1);
   await writeFile(store, file);

@@ -163,7 +163,7 @@ def write_chat(data, out, tokenizer):
     talks, personas, talker, rng = conversation_sources(data)
     mix = Mix(3)
     mix.add("conversations", (talker.conversation() for _ in range(70000)))
-    mix.add("tales", (tales.talk(rng) for _ in range(7000)))
+    mix.add("tales", (tales.talk(rng) for _ in range(10000)))
     mix.add("self-dialogue", [t for t in talks if 40 < sum(map(len, t)) / len(t) < 120], 0.25, user=20)
     mix.add("personas", personas, 2)
     mix.add("orders", sources.orders(data), 0.2)

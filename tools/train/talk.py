@@ -1,4 +1,4 @@
-"""Generates random conversations from openings.txt, subjects.txt, limits.txt, tales.py and the lists below and in refusals.py."""
+"""Generates random conversations from the files BLOCKS, tales.py and the lists below and in refusals.py."""
 
 import os
 import re
@@ -130,7 +130,26 @@ FOODS = ("pizza,pasta,rice and beans,chicken soup,chocolate,ice cream,noodles,cu
 CITIES = ("London Paris Berlin Delhi Mumbai Tokyo Madrid Rome Vienna Cairo Nairobi Lagos Lima Boston Chicago Toronto Sydney "
           "Oslo Dublin Athens Prague Lisbon Seoul Pune Zurich Austin Seattle Naples Porto Krakow").split()
 MOVIES = ["Star Wars", "Toy Story", "The Wizard of Oz", "Titanic", "Batman", "The Lion King", "Frozen", "Finding Nemo", "Shrek", "Jaws"]
+BLOCKS = ("openings.txt", "subjects.txt", "daily.txt", "feelings.txt", "limits.txt")
 INSTRUMENTS = "guitar piano violin flute drums trumpet cello harp saxophone ukulele clarinet".split()
+
+
+def path_of(name):
+    """Returns the path of a file in this folder."""
+    return os.path.join(os.path.dirname(os.path.abspath(__file__)), name)
+
+
+def read_slots():
+    """Returns {name: words} of the lines "slot NAME: WORD, WORD" of all files; the words of a slot in several files are added up."""
+    slots = {}
+    for file in BLOCKS:
+        with open(path_of(file), encoding="utf8") as f:
+            for name, words in re.findall(r"^slot (\w+): (.*)", f.read(), re.M):
+                slots.setdefault(name, {}).update(dict.fromkeys(words.split(", ")))
+    return {name: list(words) for name, words in slots.items()}
+
+
+SLOTS = read_slots()
 
 
 def draw_slots(rng):
@@ -148,6 +167,7 @@ def draw_slots(rng):
         "fact": fact, "fact2": fact2, "farm": farm, "sound": SOUNDS[farm], "word": word, "opposite": OPPOSITES[word],
         "dice": str(rng.randint(1, 6)), "question": rng.choice(questions.split("|")), "answer": QUESTIONS[questions],
         **draw_request_slots(rng),
+        **{name: rng.choice(words) for name, words in SLOTS.items()},
     }
     return slots | {k.capitalize(): v[0].upper() + v[1:] for k, v in slots.items()}
 
@@ -155,7 +175,7 @@ def draw_slots(rng):
 def read_blocks(name):
     """Returns [(kind, weight, [[alternative, ...] per turn])] of a file in this folder."""
     blocks = []
-    with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), name), encoding="utf8") as f:
+    with open(path_of(name), encoding="utf8") as f:
         for number, line in enumerate(f, 1):
             line = line.strip()
             if line.startswith("= "):
@@ -166,8 +186,8 @@ def read_blocks(name):
                 if (line[0] == "A") != (len(turns) % 2 == 1):
                     raise ValueError(f"{name} line {number}: expected alternating lines U and A, found two of {line[0]}")
                 turns.append([s.strip() for s in line[2:].split(" | ")])
-            elif line and line[0] != "#":
-                raise ValueError(f"{name} line {number}: expected =, U, A or #, found {line!r}")
+            elif line and line[0] != "#" and not line.startswith("slot "):
+                raise ValueError(f"{name} line {number}: expected =, U, A, slot or #, found {line!r}")
     return blocks
 
 
@@ -200,7 +220,7 @@ class Talker:
 
     def __init__(self, rng, intents, small_talk):
         self.rng, self.intents, self.small_talk = rng, intents, small_talk
-        self.blocks = [b for name in ("openings.txt", "subjects.txt", "limits.txt") for b in read_blocks(name)]
+        self.blocks = [b for name in BLOCKS for b in read_blocks(name)]
 
     def line(self, alternatives, slots):
         """Returns one of the alternatives with its slots filled."""
@@ -228,7 +248,7 @@ class Talker:
         if position < 0.12:
             turns = tales.talk(self.rng)
             return [t if i % 2 else as_typed(t, self.rng) for i, t in enumerate(turns)]
-        for limit, kind in ((0.29, "limit"), (0.36, "near"), (0.6, "subject")):
+        for limit, kind in ((0.27, "limit"), (0.34, "near"), (0.7, "subject")):
             if position < limit:
                 return self.block(kind)
         return self.block("any")

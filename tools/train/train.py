@@ -31,6 +31,7 @@ import torch.nn.functional as F
 
 from checkpoint import start_from
 from model import Config, Llama, save_hf
+from muon import Muon
 
 EOT = 0
 
@@ -72,9 +73,9 @@ class Rows:
         return torch.from_numpy(np.stack(ids)), torch.from_numpy(np.stack(weights))
 
 
-def loss_of(model, ids, weights):
+def loss_of(model, ids, weights, bf16=False):
     """Returns the mean cross-entropy in nats, weighted by target token."""
-    with torch.autocast("cpu", torch.bfloat16):
+    with torch.autocast("cpu", torch.bfloat16, enabled=bf16):
         logits = model(ids[:, :-1])
     losses = F.cross_entropy(logits.float().flatten(0, 1), ids[:, 1:].flatten(), reduction="none")
     w = weights[:, 1:].flatten()
@@ -106,7 +107,7 @@ def create_optimizers(model, rate):
     norms = [p for p in model.parameters() if p.ndim == 1]
     embedding = [p for n, p in model.named_parameters() if "embed" in n]
     return [
-        torch.optim.Muon(layer_matrices(model), lr=rate, weight_decay=0.05, momentum=0.95, adjust_lr_fn="match_rms_adamw"),
+        Muon(layer_matrices(model), lr=rate),
         torch.optim.AdamW([{"params": embedding, "weight_decay": 0.05}, {"params": norms, "weight_decay": 0.0}],
                           lr=rate, betas=(0.9, 0.97), fused=True),
     ]
@@ -159,6 +160,7 @@ def main():
     parser.add_argument("--rate", type=float, default=3e-3, help="largest learning rate; about 1.5e-3 with --init")
     parser.add_argument("--rows", type=int, default=12, help="rows of --context tokens per step")
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--bf16", action="store_true", help="computes products in bf16: faster with AVX-512 BF16 or AMX, else much slower")
     parser.add_argument("--save-minutes", type=float, default=10)
     add_shape(parser)
     args = parser.parse_args()
@@ -215,7 +217,7 @@ def main():
             for group in o.param_groups:
                 group["lr"] = args.rate * scale
         with rounded_weights(layer_matrices(model) if progress >= args.round_from else []):
-            loss = loss_of(forward, *data.batch(args.rows))
+            loss = loss_of(forward, *data.batch(args.rows), bf16=args.bf16)
             loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         for o in optimizers:

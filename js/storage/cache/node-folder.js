@@ -170,7 +170,7 @@ export async function openFiles(name, path) {
         const refresh = setInterval(() => {
           const time = new Date();
           fs.utimes(file, time, time).catch(() => {});
-        }, timeout('lockRefresh'));
+        }, timeout('lockPing'));
         /** @type {any} */ (refresh).unref?.();
         return async () => {
           clearInterval(refresh);
