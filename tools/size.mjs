@@ -22,7 +22,7 @@ export const PROBE_LIMIT = 1_400;
 export const GRAMMAR_MODULE = 'bq4-grammar.wasm';
 export const GRAMMAR_LIMIT = 16_000;
 /** Limit in gzipped bytes for the demo's own scripts, each compressed separately, without those that are loaded on demand. */
-export const DEMO_LIMIT = 70_200;
+export const DEMO_LIMIT = 70_500;
 /** The modules of converters, loaded when a model is converted. The module with threads is for Node. */
 export const CONVERTER_MODULES = /^bq4-convert(-threads)?\.wasm$/;
 

@@ -659,7 +659,7 @@ test('two tabs: a message deleted in one disappears in the other, permanently, a
   const joke = await say(tab, 'Tell me a joke');
   await shows(page, ['Hello', first, 'Tell me a joke', joke]);
   // During an answer of the other tab, which stores its messages continually.
-  await setSampling(tab, { maxTokens: '300', temperature: '2', topK: '0', topP: '1', seed: '3' });
+  await setSampling(tab, { maxTokens: '300', temperature: '2', topK: '0', minP: '0', topP: '1', seed: '3' });
   await ui(tab).message.fill('Another one');
   await ui(tab).send.click();
   await page.waitForFunction(() => Object.values(localStorage).some((value) => value.includes('Another one')));

@@ -271,7 +271,7 @@ test('a reload keeps the conversation, which can be continued', async () => {
 test('a reload during an answer keeps and marks the received text, which can be continued', async () => {
   const page = await demo();
   // A high temperature avoids an early end.
-  await setSampling(page, { temperature: '2', topK: '0', topP: '1', maxTokens: '400', seed: '3' });
+  await setSampling(page, { temperature: '2', topK: '0', minP: '0', topP: '1', maxTokens: '400', seed: '3' });
   await ui(page).message.fill('Tell me a story');
   await page.evaluate(() => {
     const tokens = /** @type {HTMLElement} */ (document.querySelector('[data-stat=tokens]'));
@@ -617,7 +617,7 @@ test('a chat that is deleted during an answer disappears with its draft; Undo re
 
 test('Regenerate requests another answer to the same message', async () => {
   const page = await demo();
-  await setSampling(page, { temperature: '1.5', topK: '0', seed: '1' });
+  await setSampling(page, { temperature: '1.5', topK: '0', minP: '0', seed: '1' });
   await say(page, 'Hello!');
   const first = await say(page, 'Tell me a story');
   const again = async () => {
@@ -637,7 +637,7 @@ test('Regenerate requests another answer to the same message', async () => {
 
 test('Regenerate of an earlier reply begins another version, which has its own later messages, like an edit', async () => {
   const page = await demo();
-  await setSampling(page, { temperature: '1.5', topK: '0', seed: '1', maxTokens: '8' });
+  await setSampling(page, { temperature: '1.5', topK: '0', minP: '0', seed: '1', maxTokens: '8' });
   await say(page, 'Hello!');
   await say(page, 'Tell me a story');
   const before = await texts(page);
@@ -680,7 +680,7 @@ test('Regenerate of an earlier reply begins another version, which has its own l
 
 test('a new version of an earlier message hides the later ones: a notice shows them again, with the keyboard, also during the reply', async () => {
   const page = await demo();
-  await setSampling(page, { temperature: '1.5', topK: '0', seed: '1', maxTokens: '8' });
+  await setSampling(page, { temperature: '1.5', topK: '0', minP: '0', seed: '1', maxTokens: '8' });
   await say(page, 'Hello!');
   const notice = page.locator('#notices[aria-live="polite"]');
   await ui(page).regenerate.click();
@@ -923,7 +923,7 @@ test('a truncated answer shows the reason, and Continue adds the rest, with the 
 test('an answer that was stopped, or ended by a full context, can be continued repeatedly', async () => {
   const page = await ownDemo(512);
   // A high temperature avoids an early end.
-  await setSampling(page, { temperature: '2', topK: '0', topP: '1', seed: '2', repeatPenalty: '1.5' });
+  await setSampling(page, { temperature: '2', topK: '0', minP: '0', topP: '1', seed: '2', repeatPenalty: '1.5' });
   await say(page, 'Tell me a story');
   assert.equal(await page.locator('.tools .end').last().textContent(), 'Stopped: too long for this model');
   for (let times = 0; times < 2; times++) {
@@ -1012,7 +1012,7 @@ test('messages of another tab during an answer are shown after it', async () => 
       localStorage.setItem(key, JSON.stringify(value));
     });
   });
-  await setSampling(page, { maxTokens: '400', temperature: '2', topK: '0', topP: '1', seed: '3' });
+  await setSampling(page, { maxTokens: '400', temperature: '2', topK: '0', minP: '0', topP: '1', seed: '3' });
   const last = await say(page, 'Tell me a story');
   await page.locator('[role=log] article .text', { hasText: / And more\.$/ }).waitFor();
   assert.equal((await texts(page)).at(-1), last, 'what came here is as it was');

@@ -448,7 +448,7 @@ test('the log scrolls to new text, unless the user has scrolled up', async () =>
     localStorage.setItem('bq4.chat.x', JSON.stringify({ version: 2, entries, leaf: 'm19' }));
   });
   await openDemo(page, here.site.url);
-  await setSampling(page, { temperature: '2', topK: '0', topP: '1', maxTokens: '200', seed: '3' });
+  await setSampling(page, { temperature: '2', topK: '0', minP: '0', topP: '1', maxTokens: '200', seed: '3' });
   // Distance in pixels from the end of the log when the page does not scroll any more.
   const away = () =>
     page.evaluate(async () => {

@@ -312,7 +312,7 @@ await everyBrowser((name) => {
     await send(page, words(1200));
     await says(page, '#notices', /Too long: Tiny can read about 8[3456] % of this message\./);
     assert.deepEqual(await texts(page), []);
-    await setFields(page, { maxTokens: '60', seed: '2', temperature: '2', topK: '0', topP: '1' });
+    await setFields(page, { maxTokens: '60', seed: '2', temperature: '2', topK: '0', minP: '0', topP: '1' });
     await send(page, words(504));
     await waitForValue(async () => (await texts(page)).length, 2);
     await ready(page);

@@ -225,7 +225,8 @@ const CHECKS = {
     files.set('models/small.bq4', readFileSync(CHAT));
     const { small, usage, log } = await run(['small', 'usage']);
     assert.deepEqual(log, [[usage.draftedTokens, usage.acceptedTokens]]);
-    assert.ok(usage.acceptedTokens > 0 && usage.acceptedTokens === usage.draftedTokens, 'it is the same model');
+    // It is the same model: all are accepted, except those after the end of the reply.
+    assert.ok(usage.acceptedTokens > 0 && usage.draftedTokens - usage.acceptedTokens < 4, JSON.stringify(usage));
     await small.close();
   },
   'Score options 0': async (run) => {

@@ -1,4 +1,4 @@
-"""Muon in f32. The optimizer of torch computes in bf16, which CPUs without bf16 instructions emulate: 20 times as slow.
+"""Muon in f32. The optimizer of torch computes in bf16, which is much slower on CPUs without bf16 instructions.
 
 The method: https://kellerjordan.github.io/posts/muon/. The step is scaled to the size of one of AdamW, so that both can use the same rate.
 """
