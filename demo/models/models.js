@@ -385,6 +385,7 @@ export class Models {
       const prepared = (ready = await this.#download.run(choice, { context, level }));
       if (!prepared) return;
       say('Download complete.');
+      ready = null; // now it is in use or offered, and stays open also after an error
       if (idle()) await this.#switch(choice, prepared, context);
       else {
         const { offerSwitch } = await import('./ready-notice.js');

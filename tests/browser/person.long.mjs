@@ -1,15 +1,17 @@
 // Tests of the use of the demo, in every browser: waiting for a model and for a long prompt, a model without a chat format, a model that is
 // loaded again after a reload, no network, keyboard, screen readers, two tabs, appearance.
 import assert from 'node:assert/strict';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { serve } from '../../tools/serve.mjs';
+import { makeSite, SITE } from '../../tools/site.mjs';
 import { faultServer } from '../server/faults.mjs';
 import { everyBrowser, start } from './every.mjs';
 import { makeLarge } from './large-model.mjs';
 import {
+  openFile,
   waitForValue,
   renderedTexts,
   press,
@@ -31,6 +33,7 @@ after(() => rmSync(folder, { recursive: true }));
 before(async () => {
   await makeLarge(LARGE, { context: 256 });
   await makeLarge(LONG, { layers: 4, context: 2048 });
+  await makeSite();
 });
 
 /** @param {Page} page @param {string} selector @param {RegExp} words  that its text comes to have */
@@ -130,6 +133,22 @@ await everyBrowser((name) => {
     await waitUntilVisible(page, '#plan-start', false);
     assert.equal(await focus(page), await page.evaluate(() => 'model-name'));
     await page.close();
+  });
+
+  // The worker of the built site loads the readers of GGUF as chunks, which import its script.
+  test('a GGUF file in the built site is used, and the model list works', async (t) => {
+    const site = await serve({ root: SITE });
+    t.after(site.close);
+    const page = await here.browser.open(`${site.url}demo/`);
+    t.after(page.close);
+    await ready(page);
+    await openFile(page, 'small.gguf', readFileSync(join(ROOT, 'tests/golden/gguf/qwen2.gguf')));
+    await says(page, '#model-name', /^small\.gguf$/);
+    await ready(page);
+    await page.click('#model-name');
+    await says(page, '#stored', /Tiny \(built in\)/);
+    assert.equal(await textOf(page, '#alerts'), '');
+    assert.deepEqual(await page.trouble(), []);
   });
 
   test('during a download the current model replies; the download can be paused and resumed, then Switch', async () => {
