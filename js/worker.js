@@ -4,15 +4,13 @@ import { serve } from './remote/port/dispatch.js';
 import { isNode, nodeModule } from './shared/node.js';
 
 /**
- * Whether this script has run in this thread. WebKit (2.50) runs the script of a module worker a second time when a
- * module imports it, as the chunks of bundlers do. The second run only exports.
+ * WebKit (2.50) runs the script of a module worker a second time when a module imports it, as the chunks of bundlers do.
+ * The second run only exports.
  */
-const HAS_RUN = Symbol.for('bq4.worker');
 const scope = /** @type {any} */ (globalThis);
-
-if (!scope[HAS_RUN]) {
-  scope[HAS_RUN] = true;
-  serve(isNode ? nodeModule('worker_threads').parentPort : globalThis, {
+if (!scope.bq4) {
+  scope.bq4 = true;
+  serve(isNode ? nodeModule('worker_threads').parentPort : scope, {
     open: openEngine,
     close: (engine) => engine.close(),
   });

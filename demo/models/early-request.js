@@ -9,7 +9,7 @@ const UNUSED_MS = 30_000;
 const { name: url, fetch } = /** @type {any} */ (globalThis);
 
 if (url) {
-  /** @type {any} */ (globalThis).name = ''; // WebKit can run the bundle again, see js/worker.js
+  /** @type {any} */ (globalThis).name = ''; // WebKit can run the bundle again: js/worker.js
   const controller = new AbortController();
   const answer = fetch(url, { cache: 'no-store', signal: controller.signal });
   answer.catch(() => {}); // the engine gets the error with its own request

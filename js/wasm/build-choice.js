@@ -54,9 +54,7 @@ export function pickBuild(
 /** Returns the reason why this thread can't start threads that share memory; '' if it can. */
 export function threadsBlocked() {
   if (typeof SharedArrayBuffer !== 'function' || globalThis.crossOriginIsolated === false)
-    return globalThis.crossOriginIsolated
-      ? 'this browser has no shared memory'
-      : 'memory can be shared only in a cross-origin isolated page';
+    return 'memory can be shared only in a cross-origin isolated page';
   try {
     Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 1);
   } catch {
