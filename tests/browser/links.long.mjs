@@ -92,6 +92,7 @@ test('a link to nothing, to a page or to a failing server is reported, and the b
   assert.match((await ui(page).alert.textContent()) ?? '', /NOT_A_MODEL/);
   await page.getByRole('button', { name: 'Try again' }).waitFor();
   assert.match(await say(page, 'Hello!'), /\w/);
+  here.models.faults = [];
   await look(page, here.models.at('/picture.gguf'));
   await ui(page).alert.getByText("“picture.gguf” isn't a model").waitFor();
   assert.equal(await page.getByRole('button', { name: 'Try again' }).count(), 0);
