@@ -33,14 +33,12 @@ const sentenceVectors = new Map();
 /** @type {import('./search/passages.js').Passage[]} */
 let all = [];
 
-const sentence = (/** @type {string} */ text) => `${text[0].toUpperCase()}${text.slice(1).replace(/\.$/, '')}.`;
-
 /** Shows an error in place of the previous one. @param {unknown} error */
 function show(error) {
   const { code = '', message, hint = '' } = /** @type {any} */ (error);
   const text = element('div', 'alert-text');
-  text.append(element('p', 'what', sentence(String(message))));
-  if (hint) text.append(element('p', 'hint', sentence(hint)));
+  text.append(element('p', 'what', format.sentence(String(message))));
+  if (hint) text.append(element('p', 'hint', format.sentence(hint)));
   if (code) text.append(element('code', 'code', code));
   const card = element('div', 'alert');
   card.append(text);

@@ -1,5 +1,6 @@
 /** Messages to the user: errors, with a hint and folded technical details, and notices. */
 import { button, element } from './element.js';
+import { sentence } from './format.js';
 import { focusMessage } from './page.js';
 
 /** @typedef {{ text: string, run: () => void }} Action */
@@ -88,10 +89,6 @@ export function showNotice(text, actions = [], stays = false, onDismiss) {
   notices.append(card);
   return card;
 }
-
-/** Returns a text as a sentence. A name at its beginning keeps its case. @param {string} text */
-const sentence = (text) =>
-  `${/^[a-z]+(?!:\/)[ ,:;]/.test(text) ? text[0].toUpperCase() + text.slice(1) : text}${/[.!?]$/.test(text) ? '' : '.'}`;
 
 /**
  * Makes an error of the page for `showError`.

@@ -43,6 +43,10 @@ export function wordSpeed(result) {
   return words * 4 < tokens ? speed(perSecond) : `${rounded((perSecond * words) / tokens)} words/s`;
 }
 
+/** Returns a text as a sentence. A name at its beginning keeps its case. @param {string} text */
+export const sentence = (text) =>
+  `${/^[a-z]+(?!:\/)[ ,:;]/.test(text) ? text[0].toUpperCase() + text.slice(1) : text}${/[.!?]$/.test(text) ? '' : '.'}`;
+
 /** @param {number} ms */
 export const duration = (ms) =>
   ms < 10
